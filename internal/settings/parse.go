@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"ome.io/ome/api/v1beta1"
 	"ome.io/ome/internal/core/config"
 )
 
@@ -17,7 +18,7 @@ const ConfigMapName = "inferenceservice-config"
 
 // LastGoodAnnotation keeps, on the ConfigMap, the settings of the last time nothing was wrong
 // with them. Its value is what Encode returns.
-const LastGoodAnnotation = "ome.io/last-good-config"
+const LastGoodAnnotation = v1beta1.LastGoodConfigAnnotation
 
 // Problem is one value that could not be used.
 type Problem struct {
