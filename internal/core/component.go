@@ -1,0 +1,301 @@
+package core
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"ome.io/ome/api/v1beta1"
+	"ome.io/ome/internal/core/instance"
+	"ome.io/ome/internal/core/plan"
+	"ome.io/ome/internal/core/revision"
+	"ome.io/ome/internal/core/rollout"
+	"ome.io/ome/internal/core/rows"
+)
+
+// component is a Component on its way through one decision.
+type component struct {
+	*Component
+	out ComponentDecision
+
+	// target is the revision to converge on: the rendered template's, or the last
+	// one recorded while the template cannot be rendered.
+	target    instance.Revision
+	collision int32
+	known     map[string]instance.Revision
+	rows      []v1beta1.InstanceStatus
+	desired   int32
+	result    instance.Result
+	// unreadable is set when the stored rows do not decode: nothing is touched then.
+	unreadable error
+	// foreign is set when the replica belongs to an earlier service of this name.
+	foreign bool
+	// status is the next status, equal to the stored one when nothing was decided.
+	status v1beta1.InferenceReplicaStatus
+}
+
+func replicaName(service string, c v1beta1.ComponentType) string { return service + "-" + string(c) }
+
+// prepare works out revision, rows and count of one component.
+func prepare(w *World, in *Component) *component {
+	c := &component{Component: in, out: ComponentDecision{Type: in.Type}}
+	if in.Replica != nil {
+		c.status = *in.Replica.Status.DeepCopy()
+		c.foreign = w.Service != nil && !metav1.IsControlledBy(in.Replica, w.Service)
+		c.rows, c.unreadable = rows.Decode(&in.Replica.Status, int(w.Settings.InstanceStatus.MaxDecodedInstances))
+	}
+	c.resolveRevision(w)
+	c.desired = c.count()
+	return c
+}
+
+func (c *component) resolveRevision(w *World) {
+	c.known = make(map[string]instance.Revision, len(c.Revisions)+1)
+	for _, cr := range c.Revisions {
+		c.known[cr.Name] = stored(cr)
+	}
+	if c.Template == nil {
+		if c.Replica != nil {
+			c.target = c.known[c.Replica.Status.UpdateRevision]
+			if c.target.Name == "" {
+				c.target.Name = c.Replica.Status.UpdateRevision
+			}
+		}
+		return
+	}
+	owner := revision.Owner{Namespace: w.Key.Namespace, Prefix: w.Key.Name, Component: c.Type}
+	if c.Replica != nil {
+		owner.Reference = ownerReference(c.Replica, "InferenceReplica")
+		c.collision = ptr.Deref(c.Replica.Status.CollisionCount, 0)
+	}
+	resolved, err := revision.Resolve(c.Revisions, owner, c.revisionInput())
+	if err != nil {
+		c.TemplateError = &TemplateError{Reason: v1beta1.ReasonRenderFailed, Message: err.Error()}
+		return
+	}
+	c.collision = resolved.CollisionCount
+	c.target = instance.Revision{Name: resolved.Name, Hash: resolved.Hash, Token: c.Template.PairingProtocol}
+	runner := &c.Template.Runners[0]
+	c.target.Template = func() *corev1.PodTemplateSpec { return &runner.Template }
+	c.known[c.target.Name] = c.target
+	if resolved.Create != nil && c.Replica != nil && !c.foreign && c.unreadable == nil && c.Replica.DeletionTimestamp == nil {
+		c.out.CreateRevisions = append(c.out.CreateRevisions, resolved.Create)
+	}
+}
+
+func (c *component) revisionInput() revision.Input {
+	in := revision.Input{
+		PairingProtocol: c.Template.PairingProtocol, TopologyKey: c.Template.TopologyKey,
+		CollisionCount: c.collision, ExcludedAnnotations: c.Template.ExcludedAnnotationKeys,
+	}
+	for i := range c.Template.Runners {
+		r := &c.Template.Runners[i]
+		in.Runners = append(in.Runners, revision.Runner{Name: r.Name, Size: r.Size, Template: r.Template})
+	}
+	return in
+}
+
+// stored is a revision that the cluster keeps; its template is read only when a
+// pod of it must be built.
+func stored(cr *appsv1.ControllerRevision) instance.Revision {
+	return instance.Revision{
+		Name: cr.Name, Hash: revision.HashOf(cr), Token: cr.Annotations[v1beta1.PairingProtocolLabel],
+		Template: func() *corev1.PodTemplateSpec {
+			payload, err := revision.Data(cr)
+			if err != nil || payload.Runner(v1beta1.RunnerDefault) == nil {
+				return nil
+			}
+			return &payload.Runner(v1beta1.RunnerDefault).Template
+		},
+	}
+}
+
+// count is the number of Instances the replica should have after this pass.
+func (c *component) count() int32 {
+	if c.Replica == nil {
+		return c.projectedCount()
+	}
+	if c.Replica.DeletionTimestamp != nil || !c.Declared {
+		return 0
+	}
+	return max(1, c.projectedCount())
+}
+
+// projectedCount is spec.replicas as it should be stored. The count belongs to
+// whoever the autoscaler class names; ours are the birth of the replica, class
+// None, a count of zero, and, while no scaler of ours exists, its bounds.
+func (c *component) projectedCount() int32 {
+	if c.Template == nil {
+		if c.Replica == nil {
+			return 0
+		}
+		return ptr.Deref(c.Replica.Spec.Replicas, 0)
+	}
+	low := max(1, c.Template.MinReplicas)
+	if c.Replica == nil {
+		return low
+	}
+	now := ptr.Deref(c.Replica.Spec.Replicas, 0)
+	class := v1beta1.AutoscalerHPA
+	if c.Template.Autoscaler != nil && c.Template.Autoscaler.Class != "" {
+		class = c.Template.Autoscaler.Class
+	}
+	switch {
+	case now < 1 || class == v1beta1.AutoscalerNone:
+		return low
+	case class == v1beta1.AutoscalerExternal:
+		return now
+	}
+	return min(max(now, low), max(low, c.Template.MaxReplicas))
+}
+
+// live is true for a component whose Instances this pass decides.
+func (c *component) live() bool {
+	return c.Replica != nil && c.unreadable == nil && !c.foreign
+}
+
+// member is what the rollout knows of the component before its Instances are decided.
+func (c *component) member() rollout.Member {
+	m := rollout.Member{Component: c.Type, Target: c.target.Hash, Desired: c.desired, Settled: true}
+	if c.Replica == nil {
+		m.Settled = false
+		return m
+	}
+	m.Stable = c.known[c.Replica.Status.CurrentRevision].Hash
+	var standing int32
+	for i := range c.rows {
+		row := &c.rows[i]
+		if row.Phase == v1beta1.InstanceDeleting {
+			continue
+		}
+		standing++
+		if row.Phase != v1beta1.InstanceReady || row.Operation != nil || row.RunningRevision != c.target.Name {
+			m.Settled = false
+		}
+		toward := row.RunningRevision
+		if row.Operation != nil && row.Operation.TargetRevision != "" {
+			toward = row.Operation.TargetRevision
+		}
+		if (row.RunningRevision != "" && row.RunningRevision != c.target.Name) || (toward != "" && toward != c.target.Name) {
+			m.Behind = true
+		}
+	}
+	m.Settled = m.Settled && standing >= c.desired && standing > 0
+	return m
+}
+
+// instances decides the component's Instances under its permit.
+func (c *component) instances(w *World, permit rollout.Permit, pause rollout.Pause, peers []v1beta1.ComponentType) {
+	in := instance.Input{
+		Now: w.Now, Seed: w.Seed,
+		Namespace: w.Key.Namespace, Prefix: w.Key.Name, Component: c.Type,
+		Owner:   *ownerReference(c.Replica, "InferenceReplica"),
+		Desired: c.desired, Target: c.target, Revisions: c.known,
+		MaxSurge: c.surge(w, permit), StartHold: permit.Hold, Paused: pause != rollout.NotPaused,
+		MinReady:    time.Duration(c.minReadySeconds()) * time.Second,
+		MaxOpen:     w.Settings.Lifecycle.MaxOpenOperations,
+		CreateBatch: w.Settings.Lifecycle.ScaleUpPodBatchSize,
+		DeleteBatch: w.Settings.Lifecycle.ScaleDownPodBatchSize,
+		Rows:        c.rows, Pods: c.Pods, Routed: c.Routed, SkipDrain: w.SkipDrain,
+	}
+	if in.StartHold == nil && c.TemplateError != nil {
+		in.StartHold = &instance.Hold{Gate: v1beta1.GatePlan, Reason: c.TemplateError.Reason + ": " + c.TemplateError.Message}
+	}
+	if s := c.strategy(); in.StartHold == nil && s != v1beta1.SurgeThenDrain {
+		in.StartHold = &instance.Hold{Gate: v1beta1.GatePlan, Reason: fmt.Sprintf(
+			"update strategy %s is not supported by this release; set lifecycle.updateStrategy.type: SurgeThenDrain", s)}
+	}
+	if permit.Grouped {
+		for _, peer := range peers {
+			if peer != c.Type {
+				in.Env = append(in.Env, corev1.EnvVar{
+					Name:  v1beta1.EnvPeerPrefix + strings.ToUpper(string(peer)) + v1beta1.EnvEndpointSuffix,
+					Value: replicaName(w.Key.Name, peer) + "." + w.Key.Namespace + ".svc.cluster.local",
+				})
+			}
+		}
+	}
+	c.result = instance.Decide(in)
+	c.out.Pods = c.result.Pods
+}
+
+// surge is the smaller of the component's own budget and the group's, in pods.
+func (c *component) surge(w *World, permit rollout.Permit) int32 {
+	budget := int32(math.MaxInt32)
+	if l := c.lifecycle(); l != nil && l.UpdateStrategy != nil && l.UpdateStrategy.RollingUpdate != nil && l.UpdateStrategy.RollingUpdate.MaxSurge != nil {
+		if n, err := plan.Budget(*l.UpdateStrategy.RollingUpdate.MaxSurge, c.desired); err == nil {
+			budget = n
+		}
+	}
+	if permit.SurgePercent >= 0 {
+		budget = min(budget, plan.Percent(c.desired, permit.SurgePercent))
+	}
+	return budget
+}
+
+func (c *component) lifecycle() *v1beta1.LifecycleSpec {
+	if c.Template != nil {
+		return &c.Template.Lifecycle
+	}
+	if c.Replica != nil {
+		return c.Replica.Spec.Lifecycle
+	}
+	return nil
+}
+
+func (c *component) strategy() v1beta1.UpdateStrategyType {
+	if l := c.lifecycle(); l != nil && l.UpdateStrategy != nil && l.UpdateStrategy.Type != "" {
+		return l.UpdateStrategy.Type
+	}
+	return v1beta1.SurgeThenDrain
+}
+
+func (c *component) minReadySeconds() int32 {
+	if c.Template != nil {
+		return c.Template.MinReadySeconds
+	}
+	return c.Replica.Spec.MinReadySeconds
+}
+
+// liveRevisions are the names that rows, status or spec still refer to.
+func (c *component) liveRevisions() map[string]bool {
+	live := map[string]bool{c.target.Name: true, c.status.CurrentRevision: true, c.status.UpdateRevision: true}
+	for i := range c.result.Rows {
+		live[c.result.Rows[i].RunningRevision] = true
+		live[c.result.Rows[i].TargetRevision] = true
+	}
+	for i := range c.status.RetryBlocks {
+		live[c.status.RetryBlocks[i].TargetRevision] = true
+	}
+	delete(live, "")
+	return live
+}
+
+// prune chooses revisions past the history limit for deletion.
+func (c *component) prune(w *World) {
+	limit := int(w.Settings.Lifecycle.RevisionHistoryLimit)
+	if w.Service != nil {
+		if n, err := strconv.Atoi(w.Service.Annotations[v1beta1.RevisionHistoryLimitAnnotation]); err == nil && n > 0 {
+			limit = n
+		}
+	}
+	var keep *int
+	if limit > 0 {
+		keep = &limit
+	}
+	if len(c.Revisions) <= limit {
+		return
+	}
+	owned := slices.DeleteFunc(slices.Clone(c.Revisions), func(cr *appsv1.ControllerRevision) bool {
+		return !metav1.IsControlledBy(cr, c.Replica)
+	})
+	c.out.DeleteRevisions = revision.Prune(owned, c.liveRevisions(), keep)
+}

@@ -1,0 +1,72 @@
+package core
+
+import (
+	"time"
+
+	"ome.io/ome/api/v1beta1"
+	"ome.io/ome/internal/core/plan"
+	"ome.io/ome/internal/core/rollout"
+)
+
+// Decide is the whole judgement of one pass.
+func Decide(w World) Decision {
+	var out Decision
+	components := make([]*component, 0, len(w.Components))
+	for i := range w.Components {
+		components = append(components, prepare(&w, &w.Components[i]))
+	}
+
+	// What a rollout may not know of: a service on its way out only drains.
+	in := rollout.Input{Now: w.Now, Seed: w.Seed, Service: w.Key.Name}
+	if w.Service != nil {
+		in.Generation = w.Service.Generation
+		in.Pause = rollout.PauseOf(w.Service.Annotations)
+		in.Spec, in.Previous = w.Service.Spec.Rollout, w.Service.Status.Rollout
+	}
+	var declared []v1beta1.ComponentType
+	for _, c := range components {
+		if c.Declared {
+			declared = append(declared, c.Type)
+		}
+		if c.Declared && !c.foreign && c.unreadable == nil {
+			in.Members = append(in.Members, c.member())
+		}
+	}
+	live := plan.Resolve(in.Spec)
+	run := rollout.Decide(in, live)
+
+	for _, c := range components {
+		c.project(&w, in.Pause)
+		if c.live() {
+			permit, ok := run.Permits[c.Type]
+			if !ok {
+				permit.SurgePercent = -1
+			}
+			pause := in.Pause
+			if c.desired == 0 {
+				pause = rollout.NotPaused // removal goes on under a pause
+			}
+			c.instances(&w, permit, pause, declared)
+			c.decideStatus(&w)
+			c.prune(&w)
+		}
+		c.release()
+		out.Events = append(out.Events, c.result.Events...)
+		wake(&out, c.result.Wake)
+	}
+	out.Events = append(out.Events, run.Events...)
+	if w.Service != nil && w.Service.DeletionTimestamp == nil {
+		serviceStatus(&w, components, in, run, live, &out)
+	}
+	services(&w, components, &out)
+	for _, c := range components {
+		out.Components = append(out.Components, c.out)
+	}
+	return out
+}
+
+func wake(out *Decision, at time.Time) {
+	if !at.IsZero() && (out.Wake.IsZero() || at.Before(out.Wake)) {
+		out.Wake = at
+	}
+}

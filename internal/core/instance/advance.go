@@ -1,0 +1,237 @@
+package instance
+
+import (
+	"ome.io/ome/api/v1beta1"
+)
+
+// advance moves one row as far as its pods allow in this pass.
+func (d *decider) advance(row *v1beta1.InstanceStatus) {
+	if row.Operation == nil {
+		d.atRest(row)
+		return
+	}
+	switch row.Operation.Type {
+	case v1beta1.OperationCreate:
+		d.advanceCreate(row)
+	case v1beta1.OperationUpdate:
+		d.advanceUpdate(row)
+	case v1beta1.OperationDelete:
+		d.advanceDelete(row)
+	}
+}
+
+// atRest looks after a row without an operation.
+func (d *decider) atRest(row *v1beta1.InstanceStatus) {
+	if row.Phase != v1beta1.InstanceReady {
+		return // Pending rows are opened by openRepairs
+	}
+	s := d.podsOf(row.Index)
+	active, other := s.bySlot[row.ActiveOrdinal], s.bySlot[1-row.ActiveOrdinal]
+	switch {
+	case !active.live() && other.live() && other.hash == d.hashOf(row.RunningRevision):
+		// The serving pod is in the other slot: the row follows it.
+		row.ActiveOrdinal = 1 - row.ActiveOrdinal
+		active, other = other, active
+	case !active.live() && other.live():
+		d.open(row, v1beta1.OperationUpdate, v1beta1.StepSurge, row.RunningRevision, "the serving pod is gone")
+		d.advanceUpdate(row)
+		return
+	case !active.live():
+		row.Phase, row.ReadySince = v1beta1.InstancePending, nil
+		return
+	}
+	if other.live() || len(s.strays) > 0 {
+		d.open(row, v1beta1.OperationUpdate, v1beta1.StepSurge, row.RunningRevision, "an extra pod")
+		d.advanceUpdate(row)
+		return
+	}
+	if active.containersReady && !active.gate {
+		d.act(PodServe, active, nil, "InRotation")
+	}
+}
+
+// bringUp works on the pod of a slot until it is available at the revision.
+func (d *decider) bringUp(row *v1beta1.InstanceStatus, slot int32, revision string) bool {
+	op := row.Operation
+	p := d.podsOf(row.Index).bySlot[slot]
+	switch {
+	case p == nil:
+		rev := d.in.Revisions[revision]
+		if rev.Template == nil {
+			return false
+		}
+		if template := rev.Template(); template != nil {
+			d.res.Pods = append(d.res.Pods, PodAction{
+				Verb: PodCreate, Operation: op.ID, Pod: build(d.in, rev, template, row, slot, op.ID)})
+		}
+		return false
+	case p.terminating:
+		return false // its name is not free yet
+	case p.over:
+		d.act(PodDelete, p, op, "Recycled")
+		return false
+	case p.hash != d.hashOf(revision):
+		d.remove(p, op, "Superseded")
+		return false
+	}
+	if p.unschedulable {
+		d.toWaiting(row, v1beta1.WaitingUnschedulable)
+	} else {
+		d.toWaiting(row, "")
+	}
+	if p.containersReady && !p.gate {
+		d.act(PodServe, p, op, "InRotation")
+		return false
+	}
+	ok, due := p.available(d.in)
+	d.wakeAt(due)
+	return ok
+}
+
+// remove takes a pod out of rotation, waits until nothing routes to it, then
+// deletes it. It is true once the delete request has been made.
+func (d *decider) remove(p *pod, op *v1beta1.InstanceOperation, reason string) bool {
+	switch {
+	case p == nil || p.terminating:
+		return true
+	case d.in.SkipDrain:
+		d.act(PodKill, p, op, reason)
+	case p.gate:
+		d.act(PodUnserve, p, op, reason)
+	case p.routed:
+		// an EndpointSlice event ends this wait
+	default:
+		d.act(PodDelete, p, op, reason)
+	}
+	return false
+}
+
+func (d *decider) advanceCreate(row *v1beta1.InstanceStatus) {
+	s := d.podsOf(row.Index)
+	_, known := d.in.Revisions[row.Operation.TargetRevision]
+	stale := row.Operation.TargetRevision != d.in.Target.Name && d.mayStart()
+	if !known || (stale && !s.bySlot[row.ActiveOrdinal].serving()) {
+		// The spec moved on before this Instance served: start over at the new one.
+		d.open(row, v1beta1.OperationCreate, v1beta1.StepCreatePods, d.in.Target.Name, row.Operation.Reason)
+	}
+	d.removeStrays(s, row.Operation)
+	if other := s.bySlot[1-row.ActiveOrdinal]; other != nil {
+		d.remove(other, row.Operation, "Superseded")
+	}
+	revision := row.Operation.TargetRevision
+	if d.bringUp(row, row.ActiveOrdinal, revision) {
+		d.settle(row, revision)
+	}
+}
+
+// keepSlot is the slot whose pod an update keeps.
+func keepSlot(row *v1beta1.InstanceStatus) int32 {
+	if row.Operation.TargetRevision == row.RunningRevision {
+		return row.ActiveOrdinal
+	}
+	return 1 - row.ActiveOrdinal
+}
+
+func (d *decider) advanceUpdate(row *v1beta1.InstanceStatus) {
+	d.retarget(row)
+	s := d.podsOf(row.Index)
+	if row.Operation.Step == v1beta1.StepDrain && !d.clearBroken(row, s) {
+		return
+	}
+	keep := keepSlot(row)
+	old := s.bySlot[1-keep]
+	d.removeStrays(s, row.Operation)
+
+	if !d.bringUp(row, keep, row.Operation.TargetRevision) {
+		switch {
+		case old.live():
+			// Going on draining would take the last serving pod out.
+			d.toStep(row, v1beta1.StepSurge)
+			if old.containersReady && !old.gate {
+				d.act(PodServe, old, row.Operation, "InRotation")
+			}
+		case row.Operation.Step == v1beta1.StepSurgeDrain:
+			d.finish(row, keep)
+		}
+		return
+	}
+	switch {
+	case old.live() && old.gate && d.holdsDrain(row):
+		// Both pods run on; one that already left rotation still goes.
+		d.toStep(row, v1beta1.StepSurge)
+		if d.in.Paused {
+			d.toWaiting(row, v1beta1.WaitingPaused)
+		}
+	case old != nil && !old.terminating:
+		d.toStep(row, v1beta1.StepSurgeDrain)
+		d.remove(old, row.Operation, "Replaced")
+	default:
+		d.finish(row, keep)
+	}
+}
+
+// holdsDrain is true while a pause or a gate keeps a serving old pod in rotation.
+// A drain back to the revision that runs is held by a pause only.
+func (d *decider) holdsDrain(row *v1beta1.InstanceStatus) bool {
+	return d.in.Paused || (d.in.StartHold != nil && row.Operation.TargetRevision != row.RunningRevision)
+}
+
+// clearBroken removes a pod that can't come up, so that its successor takes its
+// place without using the surge budget. It is true once nothing is left; a pod
+// that recovered keeps its Instance instead.
+func (d *decider) clearBroken(row *v1beta1.InstanceStatus, s *slots) bool {
+	if active := s.bySlot[row.ActiveOrdinal]; active.live() && active.containersReady {
+		d.settle(row, row.RunningRevision)
+		return false
+	}
+	s.all(func(p *pod) { d.remove(p, row.Operation, "Replaced") })
+	if s.listed > 0 {
+		return false
+	}
+	d.toStep(row, v1beta1.StepSurge)
+	return true
+}
+
+func (d *decider) finish(row *v1beta1.InstanceStatus, keep int32) {
+	row.ActiveOrdinal = keep
+	d.settle(row, row.Operation.TargetRevision)
+}
+
+// retarget turns an update whose target is no longer wanted. Back to the revision
+// that still runs needs no permit: it only gives capacity back. A new target takes
+// over an update only while that costs no serving pod; else the update ends first.
+func (d *decider) retarget(row *v1beta1.InstanceStatus) {
+	op, want := row.Operation, d.in.Target.Name
+	if op.TargetRevision == want || d.in.Paused {
+		return
+	}
+	s := d.podsOf(row.Index)
+	active, other := s.bySlot[row.ActiveOrdinal], s.bySlot[1-row.ActiveOrdinal]
+	switch {
+	case want == row.RunningRevision && (active.live() || op.Step == v1beta1.StepSurge):
+		d.open(row, v1beta1.OperationUpdate, v1beta1.StepSurge, want, "the previous revision is wanted again")
+	case op.TargetRevision == row.RunningRevision:
+		// An extra pod is on its way out: that ends first.
+	case op.Step != v1beta1.StepSurgeDrain && d.mayStart() && (active.serving() || !other.serving()):
+		d.open(row, v1beta1.OperationUpdate, op.Step, want, op.Reason)
+	}
+}
+
+func (d *decider) removeStrays(s *slots, op *v1beta1.InstanceOperation) {
+	for _, p := range s.strays {
+		d.remove(p, op, "Stray")
+	}
+}
+
+func (d *decider) advanceDelete(row *v1beta1.InstanceStatus) {
+	s := d.podsOf(row.Index)
+	if s.listed == 0 {
+		if d.gone == nil {
+			d.gone = map[int32]bool{}
+		}
+		d.gone[row.Index] = true
+		return
+	}
+	d.removing += s.listed
+	s.all(func(p *pod) { d.remove(p, row.Operation, "ScaledDown") })
+}

@@ -1,0 +1,167 @@
+package instance
+
+import (
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"ome.io/ome/api/v1beta1"
+)
+
+// pod is what a decision needs to know about one listed pod.
+type pod struct {
+	obj     *corev1.Pod
+	ordinal int32
+	hash    string
+	// terminating is set from the moment of the delete request.
+	terminating bool
+	// over is a pod whose containers ended and will not start again.
+	over bool
+	// containersReady and gate together make a serving pod.
+	containersReady, gate bool
+	// ready and readySince follow the kubelet's PodReady condition.
+	ready      bool
+	readySince time.Time
+	// broken is a pod that waits for something that time alone rarely brings.
+	broken bool
+	// unschedulable is the scheduler's own word; gated a scheduling gate.
+	unschedulable, gated bool
+	routed               bool
+}
+
+func (p *pod) live() bool    { return p != nil && !p.terminating && !p.over }
+func (p *pod) serving() bool { return p.live() && p.containersReady && p.gate }
+
+// graceEnds is when a Terminating pod stops holding its surge slot.
+func (p *pod) graceEnds() time.Time {
+	// deletionTimestamp already includes the grace period.
+	return p.obj.DeletionTimestamp.Time
+}
+
+// readyFor is true once the pod has been Ready for the whole window; else due is
+// when it will have been.
+func (p *pod) readyFor(in *Input) (ok bool, due time.Time) {
+	if !p.live() || !p.ready {
+		return false, time.Time{}
+	}
+	if due := p.readySince.Add(in.MinReady); in.MinReady > 0 && in.Now.Before(due) {
+		return false, due
+	}
+	return true, time.Time{}
+}
+
+// available adds that the pod is in rotation and reachable, so that traffic has
+// somewhere to go before an old pod leaves.
+func (p *pod) available(in *Input) (ok bool, due time.Time) {
+	if !p.serving() || !p.routed {
+		return false, time.Time{}
+	}
+	return p.readyFor(in)
+}
+
+// slots are the pods of one Instance: the listed ones by name slot, and any that
+// fit no slot.
+type slots struct {
+	bySlot [2]*pod
+	// strays share a slot with another pod or carry an ordinal that is none.
+	strays []*pod
+	listed int32
+}
+
+func (s *slots) all(do func(*pod)) {
+	for _, p := range s.bySlot {
+		if p != nil {
+			do(p)
+		}
+	}
+	for _, p := range s.strays {
+		do(p)
+	}
+}
+
+// census sorts the component's pods by Instance. Pods of another owner are not ours.
+func census(in *Input) map[int32]*slots {
+	byIndex := make(map[int32]*slots, len(in.Rows)+8)
+	pods := make([]pod, 0, len(in.Pods))
+	for _, obj := range in.Pods {
+		if !ownedBy(obj, in) {
+			continue
+		}
+		index, err := strconv.ParseInt(obj.Labels[v1beta1.InstanceIndexLabel], 10, 32)
+		if err != nil || index < 0 {
+			continue
+		}
+		pods = append(pods, observe(obj, in))
+		p := &pods[len(pods)-1]
+		s := byIndex[int32(index)]
+		if s == nil {
+			s = &slots{}
+			byIndex[int32(index)] = s
+		}
+		s.listed++
+		if p.ordinal < 0 || p.ordinal > 1 || s.bySlot[p.ordinal] != nil {
+			s.strays = append(s.strays, p)
+			continue
+		}
+		s.bySlot[p.ordinal] = p
+	}
+	return byIndex
+}
+
+func ownedBy(obj *corev1.Pod, in *Input) bool {
+	for i := range obj.OwnerReferences {
+		if ref := &obj.OwnerReferences[i]; ref.Controller != nil && *ref.Controller {
+			return ref.UID == in.Owner.UID
+		}
+	}
+	return false
+}
+
+func observe(obj *corev1.Pod, in *Input) pod {
+	p := pod{
+		obj:         obj,
+		ordinal:     -1,
+		hash:        obj.Labels[v1beta1.RevisionHashLabel],
+		terminating: obj.DeletionTimestamp != nil,
+		over:        obj.Status.Phase == corev1.PodFailed || obj.Status.Phase == corev1.PodSucceeded,
+		gated:       len(obj.Spec.SchedulingGates) > 0,
+		routed:      in.Routed[obj.UID],
+	}
+	if n, err := strconv.ParseInt(obj.Labels[v1beta1.PodOrdinalLabel], 10, 32); err == nil {
+		p.ordinal = int32(n)
+	}
+	for i := range obj.Status.Conditions {
+		c := &obj.Status.Conditions[i]
+		yes := c.Status == corev1.ConditionTrue
+		switch c.Type {
+		case corev1.ContainersReady:
+			p.containersReady = yes
+		case corev1.PodReady:
+			p.ready, p.readySince = yes, c.LastTransitionTime.Time
+		case v1beta1.ServingReadinessGate:
+			p.gate = yes
+		case corev1.PodScheduled:
+			p.unschedulable = !yes && c.Reason == corev1.PodReasonUnschedulable
+		}
+	}
+	p.broken = !p.containersReady && waitsForever(obj)
+	return p
+}
+
+// waitsForever is true for a pod with a container that waits for something that
+// time alone rarely brings: its image, its configuration, or an end to its crashes.
+func waitsForever(obj *corev1.Pod) bool {
+	for _, list := range [2][]corev1.ContainerStatus{obj.Status.InitContainerStatuses, obj.Status.ContainerStatuses} {
+		for i := range list {
+			if w := list[i].State.Waiting; w != nil {
+				switch w.Reason {
+				case "ImagePullBackOff", "ErrImagePull", "InvalidImageName", "CreateContainerConfigError",
+					"CrashLoopBackOff", "CreateContainerError", "RunContainerError":
+					return true
+				}
+			}
+		}
+	}
+	return false
+}

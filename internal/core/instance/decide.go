@@ -1,0 +1,152 @@
+package instance
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"ome.io/ome/api/v1beta1"
+)
+
+// Decide advances the open operations, opens new ones in the order scale-down,
+// repair, create, update, and sums the result.
+func Decide(in Input) Result {
+	d := decider{in: &in, byIndex: census(&in)}
+	d.rows = slices.Clone(in.Rows)
+	slices.SortStableFunc(d.rows, func(a, b v1beta1.InstanceStatus) int { return cmp.Compare(a.Index, b.Index) })
+
+	d.adoptUnaccounted()
+	for i := range d.rows {
+		d.advance(&d.rows[i])
+	}
+	d.rows = slices.DeleteFunc(d.rows, func(r v1beta1.InstanceStatus) bool { return d.gone[r.Index] })
+
+	d.openDeletes()
+	d.openRepairs()
+	d.openCreates()
+	d.openUpdates()
+	d.count()
+	d.res.Rows = d.rows
+	return d.res
+}
+
+type decider struct {
+	in      *Input
+	res     Result
+	rows    []v1beta1.InstanceStatus
+	byIndex map[int32]*slots
+	// gone are rows whose last pod left.
+	gone map[int32]bool
+	ids  int
+	// removing counts pods in removal by Delete operations, for the batch bound.
+	removing int32
+}
+
+var noPods slots
+
+func (d *decider) podsOf(index int32) *slots {
+	if s := d.byIndex[index]; s != nil {
+		return s
+	}
+	return &noPods
+}
+
+func (d *decider) act(verb PodVerb, p *pod, op *v1beta1.InstanceOperation, reason string) {
+	a := PodAction{Verb: verb, Pod: p.obj, Reason: reason}
+	if op != nil {
+		a.Operation = op.ID
+	}
+	d.res.Pods = append(d.res.Pods, a)
+}
+
+func (d *decider) wakeAt(t time.Time) {
+	if !t.IsZero() && (d.res.Wake.IsZero() || t.Before(d.res.Wake)) {
+		d.res.Wake = t
+	}
+}
+
+// open commits a new operation to the row.
+func (d *decider) open(row *v1beta1.InstanceStatus, kind v1beta1.InstanceOperationType, step, target, reason string) {
+	d.ids++
+	now := metav1.NewTime(d.in.Now)
+	op := &v1beta1.InstanceOperation{
+		ID: fmt.Sprintf("%s-%s-%d", d.in.Seed, d.in.Component, d.ids), Type: kind, Step: step,
+		StartedAt: now, LastProgressAt: now, TargetRevision: target, Reason: reason,
+	}
+	switch kind {
+	case v1beta1.OperationCreate:
+		row.Phase = v1beta1.InstanceCreating
+	case v1beta1.OperationUpdate:
+		row.Phase = v1beta1.InstanceUpdating
+		op.Strategy = v1beta1.SurgeThenDrain
+	case v1beta1.OperationDelete:
+		row.Phase = v1beta1.InstanceDeleting
+	}
+	row.TargetRevision = target
+	row.Operation = op
+}
+
+// edit replaces the row's operation by a copy that may be changed: rows share
+// their operations with the input.
+func (d *decider) edit(row *v1beta1.InstanceStatus) *v1beta1.InstanceOperation {
+	row.Operation = row.Operation.DeepCopy()
+	return row.Operation
+}
+
+func (d *decider) toStep(row *v1beta1.InstanceStatus, step string) {
+	if row.Operation.Step == step {
+		return
+	}
+	op := d.edit(row)
+	op.Step, op.LastProgressAt = step, metav1.NewTime(d.in.Now)
+}
+
+func (d *decider) toWaiting(row *v1beta1.InstanceStatus, token string) {
+	if row.Operation.Waiting != token {
+		d.edit(row).Waiting = token
+	}
+}
+
+// settle ends the row's operation: it runs revision now.
+func (d *decider) settle(row *v1beta1.InstanceStatus, revision string) {
+	if row.Phase != v1beta1.InstanceReady {
+		now := metav1.NewTime(d.in.Now)
+		row.ReadySince = &now
+	}
+	row.Phase, row.RunningRevision = v1beta1.InstanceReady, revision
+	row.TargetRevision, row.Operation = "", nil
+}
+
+func (d *decider) hashOf(revision string) string {
+	if r, ok := d.in.Revisions[revision]; ok {
+		return r.Hash
+	}
+	return ""
+}
+
+// mayStart is true while nothing forbids starting work toward the target.
+func (d *decider) mayStart() bool { return !d.in.Paused && d.in.StartHold == nil }
+
+// adoptUnaccounted gives each pod without a row a row that removes it.
+func (d *decider) adoptUnaccounted() {
+	known := make(map[int32]bool, len(d.rows))
+	for i := range d.rows {
+		known[d.rows[i].Index] = true
+	}
+	var strays []int32
+	for index := range d.byIndex {
+		if !known[index] {
+			strays = append(strays, index)
+		}
+	}
+	slices.Sort(strays)
+	for _, index := range strays {
+		row := v1beta1.InstanceStatus{Index: index, Incarnation: 1}
+		d.open(&row, v1beta1.OperationDelete, v1beta1.StepDrain, "", "a pod that no Instance accounts for")
+		d.rows = append(d.rows, row)
+	}
+	slices.SortStableFunc(d.rows, func(a, b v1beta1.InstanceStatus) int { return cmp.Compare(a.Index, b.Index) })
+}

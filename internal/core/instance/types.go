@@ -1,0 +1,137 @@
+package instance
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"ome.io/ome/api/v1beta1"
+)
+
+// Revision is one pod template of the component, under its ControllerRevision's name.
+type Revision struct {
+	// Name is the ControllerRevision; Hash is what pods carry as a label.
+	Name, Hash string
+	// Template returns the pod of the only runner, nil when it cannot be read. It
+	// is a function because most passes create no pod of most revisions.
+	Template func() *corev1.PodTemplateSpec
+	// Token is the pairing protocol of the revision; empty pairs with anything.
+	Token string
+}
+
+// Hold says why an update may not start: the gate, the reason a person can act on,
+// and what it aimed at.
+type Hold struct {
+	Gate   v1beta1.RolloutHoldGate
+	Reason string
+}
+
+// Input is what one component's decision depends on.
+type Input struct {
+	Now  time.Time
+	Seed string
+
+	Namespace string
+	// Prefix starts every generated name: the service's name.
+	Prefix    string
+	Component v1beta1.ComponentType
+	// Owner is the replica, as controller owner of pods.
+	Owner metav1.OwnerReference
+
+	// Desired is the number of Instances wanted; 0 only when the replica goes away.
+	Desired int32
+	// Target is the revision of the current spec.
+	Target Revision
+	// Revisions are the known revisions by name, Target included.
+	Revisions map[string]Revision
+	// MaxSurge is the number of extra pods allowed at one time.
+	MaxSurge int32
+	// StartHold denies the start of updates, and of drains toward a revision that
+	// is no longer the target; nil allows.
+	StartHold *Hold
+	// Paused stops starts and stops a surge before its drain.
+	Paused bool
+	// MinReady is how long a pod must be Ready before an old one may leave.
+	MinReady time.Duration
+	// MaxOpen bounds open operations; CreateBatch bounds creations in one pass,
+	// DeleteBatch removals under way. 0 means no bound.
+	MaxOpen, CreateBatch, DeleteBatch int32
+	// Env is stamped on every regular container at creation, outside the revision.
+	Env []corev1.EnvVar
+	// Labels are further pod labels that are not part of the revision.
+	Labels map[string]string
+
+	Rows []v1beta1.InstanceStatus
+	Pods []*corev1.Pod
+	// Routed holds the UIDs of pods that traffic can still reach.
+	Routed map[types.UID]bool
+	// SkipDrain kills old pods while they are in rotation (the lab's control).
+	SkipDrain bool
+}
+
+// Result is the next state of the component's Instances.
+type Result struct {
+	Rows []v1beta1.InstanceStatus
+	Pods []PodAction
+	// Hold is why an Instance that should update did not start; nil when none waits.
+	Hold   *Hold
+	Events []Event
+	// Wake is the earliest time at which waiting alone changes something.
+	Wake time.Time
+	Counts
+}
+
+// Counts sums the rows.
+type Counts struct {
+	// Total counts rows in any phase.
+	Total, Ready, Serving, Available int32
+	// Updated counts rows that run the target; UpdatedReady those of them that are ready.
+	Updated, UpdatedReady int32
+	// Settled is true when every row runs the target and none has work to do.
+	Settled bool
+	// Surging, Draining, Deleting and Creating count operations by what they wait for.
+	Surging, Draining, Deleting, Creating int32
+	// Failed counts rows in phase Failed.
+	Failed int32
+	// Pods counts listed pods, Terminating ones included.
+	Pods int32
+}
+
+// PodVerb is what to do to a pod.
+type PodVerb string
+
+const (
+	// PodCreate creates the pod.
+	PodCreate PodVerb = "Create"
+	// PodServe sets the serving gate True.
+	PodServe PodVerb = "Serve"
+	// PodUnserve sets the serving gate False.
+	PodUnserve PodVerb = "Unserve"
+	// PodDelete deletes the pod with its own grace period.
+	PodDelete PodVerb = "Delete"
+	// PodKill deletes the pod without grace; the lab's negative control only.
+	PodKill PodVerb = "Kill"
+)
+
+// PodAction is one call on one pod. Pod is the object to create, or the pod as
+// read, whose UID (and resourceVersion, for a gate) the call must carry.
+type PodAction struct {
+	Verb PodVerb
+	Pod  *corev1.Pod
+	// Operation is the ID of the operation that authorizes the call; empty only
+	// for a gate put back at rest.
+	Operation string
+	// Reason is stored in the gate's condition.
+	Reason string
+}
+
+// Event is a Kubernetes event to record, best effort.
+type Event struct {
+	// Object is the component whose replica the event is about; empty for the service.
+	Object  v1beta1.ComponentType
+	Warning bool
+	Reason  string
+	Message string
+}

@@ -1,0 +1,144 @@
+package core
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+
+	"ome.io/ome/api/v1beta1"
+	"ome.io/ome/internal/core/rollout"
+)
+
+// runnersMark records the revision whose templates spec.runners holds. The API
+// server fills in defaults there, so the stored templates can't be compared whole.
+const runnersMark = "internal.ome.io/runners-revision"
+
+func ownerReference(o metav1.Object, kind string) *metav1.OwnerReference {
+	return metav1.NewControllerRef(o, v1beta1.SchemeGroupVersion.WithKind(kind))
+}
+
+// project writes the component's spec and marks on its replica.
+func (c *component) project(w *World, pause rollout.Pause) {
+	switch {
+	case c.unreadable != nil || c.foreign:
+		return
+	case c.Replica == nil:
+		if c.Declared && c.Template != nil && w.Service != nil && w.Service.DeletionTimestamp == nil {
+			c.out.CreateReplica = c.newReplica(w, pause)
+		}
+		return
+	case c.Replica.DeletionTimestamp != nil:
+		return
+	case w.Service == nil || w.Service.DeletionTimestamp != nil:
+		return // garbage collection deletes it; the finalizer drains it
+	case !c.Declared:
+		c.out.DeleteReplica = true
+		return
+	}
+	want := c.Replica.DeepCopy()
+	c.stamp(want, w, pause)
+	if c.Template != nil && c.Replica.Annotations[runnersMark] == c.target.Name &&
+		apiequality.Semantic.DeepDerivative(c.Template.Runners, c.Replica.Spec.Runners) {
+		want.Spec.Runners = c.Replica.Spec.Runners
+	}
+	if !apiequality.Semantic.DeepEqual(want.Spec, c.Replica.Spec) || !sameMarks(want, c.Replica) {
+		c.out.UpdateReplica = want
+	}
+}
+
+func sameMarks(a, b *v1beta1.InferenceReplica) bool {
+	return maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Annotations, b.Annotations) && slices.Equal(a.Finalizers, b.Finalizers)
+}
+
+func (c *component) newReplica(w *World, pause rollout.Pause) *v1beta1.InferenceReplica {
+	r := &v1beta1.InferenceReplica{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: w.Key.Namespace, Name: replicaName(w.Key.Name, c.Type),
+			OwnerReferences: []metav1.OwnerReference{*ownerReference(w.Service, "InferenceService")},
+		},
+		Spec: v1beta1.InferenceReplicaSpec{Component: c.Type, ParentRef: &v1beta1.ParentRef{Name: w.Key.Name}},
+	}
+	r.Spec.Replicas = ptr.To(c.projectedCount())
+	c.stamp(r, w, pause)
+	return r
+}
+
+// stamp sets every field that is ours. Marks move even when nothing renders, so
+// that a reader can tell that the replica reflects the service as it is.
+func (c *component) stamp(r *v1beta1.InferenceReplica, w *World, pause rollout.Pause) {
+	r.Labels = withAll(r.Labels, map[string]string{
+		v1beta1.InferenceServiceLabel: w.Key.Name,
+		v1beta1.ComponentLabel:        string(c.Type),
+		v1beta1.ManagedByLabel:        v1beta1.ManagedByOMENative,
+	})
+	r.Annotations = withAll(r.Annotations, map[string]string{
+		v1beta1.ControllerWriteAnnotation:  "true",
+		v1beta1.ParentGenerationAnnotation: strconv.FormatInt(w.Service.Generation, 10),
+	})
+	if !slices.Contains(r.Finalizers, v1beta1.InferenceReplicaFinalizer) {
+		r.Finalizers = append(r.Finalizers, v1beta1.InferenceReplicaFinalizer)
+	}
+	r.Spec.Paused, r.Spec.PauseMode = pause != rollout.NotPaused, ""
+	if pause == rollout.Freeze {
+		r.Spec.PauseMode = v1beta1.PauseModeFreeze
+	}
+	if n, err := strconv.ParseInt(w.Service.Annotations[v1beta1.RevisionHistoryLimitAnnotation], 10, 32); err == nil && n > 0 {
+		r.Spec.RevisionHistoryLimit = ptr.To(int32(n))
+	} else {
+		r.Spec.RevisionHistoryLimit = nil
+	}
+	if c.Template == nil {
+		return
+	}
+	t := c.Template
+	r.Annotations[runnersMark] = c.target.Name
+	if len(t.ExcludedAnnotationKeys) > 0 {
+		r.Annotations[v1beta1.RevisionExcludedAnnotationKeysAnnotation] = strings.Join(slices.Sorted(slices.Values(t.ExcludedAnnotationKeys)), ",")
+	} else {
+		delete(r.Annotations, v1beta1.RevisionExcludedAnnotationKeysAnnotation)
+	}
+	r.Spec.Runners = t.Runners
+	r.Spec.MinReadySeconds = t.MinReadySeconds
+	r.Spec.TopologyKey, r.Spec.TopologySpread, r.Spec.TopologySpreadKey = t.TopologyKey, t.TopologySpread, t.TopologySpreadKey
+	r.Spec.PairingProtocol = t.PairingProtocol
+	r.Spec.Lifecycle = &t.Lifecycle
+	r.Spec.Autoscaler = t.Autoscaler
+	if r.UID != "" {
+		if n := c.projectedCount(); n != ptr.Deref(r.Spec.Replicas, 0) {
+			r.Spec.Replicas = ptr.To(n)
+		}
+	}
+}
+
+func withAll(m, add map[string]string) map[string]string {
+	if m == nil {
+		m = make(map[string]string, len(add))
+	}
+	maps.Copy(m, add)
+	return m
+}
+
+// release lets a deleted replica go once its pods are gone.
+func (c *component) release() {
+	r := c.Replica
+	if r == nil || r.DeletionTimestamp == nil || !slices.Contains(r.Finalizers, v1beta1.InferenceReplicaFinalizer) {
+		return
+	}
+	if c.unreadable == nil && (len(c.result.Rows) > 0 || len(c.result.Pods) > 0) {
+		return
+	}
+	for _, p := range c.Pods {
+		if metav1.IsControlledBy(p, r) {
+			return
+		}
+	}
+	c.out.RemoveFinalizer = true
+}
+
+var _ runtime.Object = &v1beta1.InferenceReplica{}

@@ -1,0 +1,170 @@
+package core
+
+import (
+	"fmt"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
+
+	"ome.io/ome/api/v1beta1"
+	"ome.io/ome/internal/core/plan"
+	"ome.io/ome/internal/core/rows"
+)
+
+// decideStatus words the replica's next status from the rows just decided.
+func (c *component) decideStatus(w *World) {
+	st := &c.status
+	res := &c.result
+	old := &c.Replica.Status
+	st.ObservedGeneration = c.Replica.Generation
+	st.Replicas, st.ReadyReplicas, st.ServingReplicas = res.Total, res.Ready, res.Serving
+	st.AvailableReplicas, st.UpdatedReplicas, st.UpdatedReadyReplicas = res.Available, res.Updated, res.UpdatedReady
+	st.UpdateRevision = c.target.Name
+	if c.collision > 0 {
+		st.CollisionCount = ptr.To(c.collision)
+	}
+	st.LabelSelector = labels.Set(selector(w.Key.Name, c.Type)).String()
+	if c.settledOnTarget() {
+		st.CurrentRevision = c.target.Name
+	}
+	c.decideHold(w)
+	c.decideReady(w)
+
+	encoded, err := rows.Encode(res.Rows, rows.Options{
+		Encoding:   v1beta1.InstanceStatusEncoding(w.Settings.InstanceStatus.Encoding),
+		MaxDecoded: int(w.Settings.InstanceStatus.MaxDecodedInstances),
+	})
+	if err != nil {
+		// Rows that cannot be stored authorize nothing.
+		c.unreadable = err
+		c.out.Pods = nil
+		return
+	}
+	rows.Apply(st, encoded)
+	if !apiequality.Semantic.DeepEqual(*st, *old) {
+		c.out.ReplicaStatus = st
+		c.out.ReplicaStatusUrgent = c.urgent(old)
+	}
+}
+
+// settledOnTarget: every desired Instance runs the target and none is on the way.
+func (c *component) settledOnTarget() bool {
+	return c.result.Settled && c.result.Total >= c.desired && c.desired > 0 && c.target.Name != ""
+}
+
+func (c *component) decideHold(w *World) {
+	hold, st := c.result.Hold, &c.status
+	if hold == nil {
+		st.RolloutHold = nil
+		return
+	}
+	next := &v1beta1.RolloutHold{Gate: hold.Gate, Reason: hold.Reason, Target: c.target.Name, Since: metav1.NewTime(w.Now)}
+	if old := st.RolloutHold; old != nil && old.Gate == next.Gate && old.Target == next.Target {
+		next.Since = old.Since
+	}
+	st.RolloutHold = next
+}
+
+// minimum is how many Instances must serve for the component to count as ready.
+func (c *component) minimum() int32 {
+	l := c.lifecycle()
+	if l == nil || l.UpdateStrategy == nil || l.UpdateStrategy.RollingUpdate == nil || l.UpdateStrategy.RollingUpdate.MaxUnavailable == nil {
+		return c.desired
+	}
+	n, err := plan.Budget(*l.UpdateStrategy.RollingUpdate.MaxUnavailable, c.desired)
+	if err != nil {
+		return c.desired
+	}
+	return max(0, c.desired-n)
+}
+
+// changing is true while some Instance has a revision to roll to, or is rolling.
+func (c *component) changing() bool {
+	if c.target.Name == "" {
+		return false
+	}
+	if c.status.CurrentRevision != "" && c.status.CurrentRevision != c.target.Name {
+		return true
+	}
+	for i := range c.result.Rows {
+		row := &c.result.Rows[i]
+		if row.Phase == v1beta1.InstanceDeleting {
+			continue
+		}
+		if row.RunningRevision != "" && row.RunningRevision != c.target.Name {
+			return true
+		}
+		if row.Operation != nil && row.Operation.Type == v1beta1.OperationUpdate {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *component) decideReady(w *World) {
+	res := &c.result
+	cond := metav1.Condition{Type: v1beta1.ConditionReady, ObservedGeneration: c.Replica.Generation}
+	minimum := c.minimum()
+	switch {
+	case c.TemplateError != nil && c.Template == nil:
+		cond.Status, cond.Reason, cond.Message = metav1.ConditionFalse, c.TemplateError.Reason, c.TemplateError.Message
+	case res.Failed > 0:
+		cond.Status, cond.Reason, cond.Message = metav1.ConditionFalse, v1beta1.ReasonInstanceFailed, "an Instance is in phase Failed"
+	case c.changing():
+		cond.Status, cond.Reason = metav1.ConditionUnknown, v1beta1.ReasonRolloutInProgress
+		cond.Message = fmt.Sprintf("rolling out %s (%d/%d Instances on target)", c.target.Name, res.Updated, res.Total)
+	case c.desired == 0:
+		cond.Status, cond.Reason, cond.Message = metav1.ConditionFalse, v1beta1.ReasonNoReplicas, "no Instance is desired"
+	case res.Ready >= c.desired && res.Serving >= c.desired:
+		cond.Status, cond.Reason = metav1.ConditionTrue, v1beta1.ReasonAllInstancesReady
+		cond.Message = fmt.Sprintf("%d/%d Instances ready", res.Ready, c.desired)
+	case res.Serving >= minimum:
+		cond.Status, cond.Reason = metav1.ConditionTrue, v1beta1.ReasonMinimumAvailable
+		cond.Message = fmt.Sprintf("%d/%d Instances serving (minimum %d)", res.Serving, c.desired, minimum)
+	default:
+		cond.Status, cond.Reason = metav1.ConditionFalse, v1beta1.ReasonReplicaCountMismatch
+		cond.Message = fmt.Sprintf("%d/%d Instances serving, need %d", res.Serving, c.desired, minimum)
+	}
+	cond.LastTransitionTime = metav1.NewTime(w.Now)
+	c.status.Conditions = cloneConditions(c.status.Conditions)
+	meta.SetStatusCondition(&c.status.Conditions, cond)
+}
+
+func cloneConditions(in []metav1.Condition) []metav1.Condition {
+	return append(make([]metav1.Condition, 0, len(in)+1), in...)
+}
+
+// urgent is false when the write would only move counters, times and texts.
+func (c *component) urgent(old *v1beta1.InferenceReplicaStatus) bool {
+	a, b := c.status, *old
+	if a.ObservedGeneration != b.ObservedGeneration || a.CurrentRevision != b.CurrentRevision ||
+		a.UpdateRevision != b.UpdateRevision || a.LabelSelector != b.LabelSelector || len(c.result.Rows) != len(c.rows) ||
+		(a.RolloutHold == nil) != (b.RolloutHold == nil) {
+		return true
+	}
+	if a.RolloutHold != nil && (a.RolloutHold.Gate != b.RolloutHold.Gate || a.RolloutHold.Target != b.RolloutHold.Target) {
+		return true
+	}
+	x, y := meta.FindStatusCondition(a.Conditions, v1beta1.ConditionReady), meta.FindStatusCondition(b.Conditions, v1beta1.ConditionReady)
+	if (x == nil) != (y == nil) || (x != nil && (x.Status != y.Status || x.Reason != y.Reason)) {
+		return true
+	}
+	for i := range c.rows {
+		r, s := &c.result.Rows[i], &c.rows[i]
+		if r.Index != s.Index || r.Phase != s.Phase || r.RunningRevision != s.RunningRevision || r.ActiveOrdinal != s.ActiveOrdinal ||
+			r.Incarnation != s.Incarnation || !sameOperation(r.Operation, s.Operation) {
+			return true
+		}
+	}
+	return false
+}
+
+func sameOperation(a, b *v1beta1.InstanceOperation) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.ID == b.ID && a.Step == b.Step && a.Waiting == b.Waiting && a.TargetRevision == b.TargetRevision
+}

@@ -1,0 +1,172 @@
+package rollout
+
+import (
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"ome.io/ome/api/v1beta1"
+	"ome.io/ome/internal/core/instance"
+	"ome.io/ome/internal/core/plan"
+)
+
+// blueGreenPercent is the share of its replicas that a member of a blue-green
+// group moves at one time, rounded up. It is fixed.
+const blueGreenPercent = 25
+
+// Decide opens, keeps, supersedes or closes the run and says who may move.
+func Decide(in Input, live plan.Resolution) Result {
+	res := Result{Permits: make(map[v1beta1.ComponentType]Permit, len(in.Members))}
+	for _, m := range in.Members {
+		res.Permits[m.Component] = Permit{SurgePercent: -1}
+	}
+	previous := in.Previous
+	if previous == nil {
+		previous = &v1beta1.RolloutStatus{}
+	}
+	open := previous.ActiveRun
+	if (in.Spec == nil || len(in.Spec.Groups) == 0) && open == nil {
+		return res
+	}
+	st := previous.DeepCopy()
+	st.ObservedGeneration = in.Generation
+	st.ObservedPause = string(in.Pause)
+	st.Groups = live.Groups
+	res.Status = st
+
+	if open != nil && in.Pause == NotPaused {
+		switch {
+		case superseded(open, in.Members):
+			closeRun(&res, in, v1beta1.RunSuperseded)
+		case finished(open, in.Members):
+			closeRun(&res, in, v1beta1.RunCompleted)
+		}
+	}
+	if st.ActiveRun == nil && in.Pause == NotPaused && anyBehind(live.Plan, in.Members) {
+		if live.Parked() {
+			res.ParkReason, res.ParkMessage = live.Reason, live.Message
+		} else {
+			openRun(&res, in, live)
+		}
+	}
+	res.Drift = st.ActiveRun != nil && plan.Drift(st.ActiveRun.Plan, live.Plan)
+	permit(&res, in, live)
+	return res
+}
+
+// superseded is true when a member's target is no longer the run's.
+func superseded(run *v1beta1.RolloutRun, members []Member) bool {
+	for _, t := range run.TargetRevisions {
+		for _, m := range members {
+			if m.Component == t.Component && m.Target != t.Revision {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// finished is true when every member that still exists runs its target everywhere.
+func finished(run *v1beta1.RolloutRun, members []Member) bool {
+	for _, t := range run.TargetRevisions {
+		for _, m := range members {
+			if m.Component == t.Component && (!m.Settled || m.Behind) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func grouped(groups []v1beta1.RunGroup, c v1beta1.ComponentType) bool {
+	return slices.ContainsFunc(groups, func(g v1beta1.RunGroup) bool { return slices.Contains(g.Group.Components, c) })
+}
+
+// anyBehind: some grouped component that already serves a revision has another to roll to.
+func anyBehind(p v1beta1.RolloutPlan, members []Member) bool {
+	for _, m := range members {
+		if m.Behind && m.Stable != "" && grouped(p.Groups, m.Component) {
+			return true
+		}
+	}
+	return false
+}
+
+func openRun(res *Result, in Input, live plan.Resolution) {
+	now := metav1.NewTime(in.Now)
+	run := &v1beta1.RolloutRun{
+		RunID:    in.Service + "-" + in.Seed,
+		OpenedAt: now, PinnedAt: now,
+		Plan: *live.Plan.DeepCopy(),
+	}
+	for _, m := range in.Members {
+		if grouped(run.Plan.Groups, m.Component) {
+			run.TargetRevisions = append(run.TargetRevisions, v1beta1.RunTarget{
+				Component: m.Component, Revision: m.Target, StableRevision: m.Stable})
+		}
+	}
+	res.Status.ActiveRun = run
+	res.Events = append(res.Events, instance.Event{Reason: v1beta1.EventRolloutRunOpened, Message: "run " + run.RunID + " opened"})
+}
+
+func closeRun(res *Result, in Input, outcome v1beta1.RunOutcome) {
+	st, now := res.Status, metav1.NewTime(in.Now)
+	run := st.ActiveRun
+	record := &v1beta1.RolloutRunRecord{
+		RunID: run.RunID, Outcome: outcome, OpenedAt: &run.OpenedAt, ClosedAt: &now, TargetRevisions: run.TargetRevisions,
+	}
+	for _, g := range run.Plan.Groups {
+		record.Groups = append(record.Groups, v1beta1.RunGroupRecord{Source: g.Source, PolicyRef: g.PolicyRef, PortableDigest: g.PortableDigest})
+	}
+	st.LastRun, st.ActiveRun = record, nil
+	st.History = append([]v1beta1.RolloutRunHistoryEntry{{
+		RunID: run.RunID, Outcome: outcome, OpenedAt: &run.OpenedAt, ClosedAt: &now, TargetRevisions: run.TargetRevisions,
+	}}, st.History...)
+	st.History = st.History[:min(len(st.History), v1beta1.MaxRolloutHistory)]
+	res.Events = append(res.Events, instance.Event{
+		Reason: v1beta1.EventRolloutRunClosed, Message: fmt.Sprintf("run %s closed: %s", run.RunID, outcome)})
+}
+
+// permit words, for each member, whether it may start and how many at one time.
+func permit(res *Result, in Input, live plan.Resolution) {
+	run := res.Status.ActiveRun
+	for _, m := range in.Members {
+		p := res.Permits[m.Component]
+		switch {
+		case run != nil && grouped(run.Plan.Groups, m.Component):
+			p.Grouped, p.SurgePercent = true, blueGreenPercent
+			if !targetOf(run, m) {
+				p.Hold = waitingForPlan(res)
+			}
+		case grouped(live.Plan.Groups, m.Component) || (live.Parked() && inSpec(in.Spec, m.Component)):
+			p.Grouped, p.SurgePercent = true, blueGreenPercent
+			if m.Behind && m.Stable != "" {
+				p.Hold = waitingForPlan(res)
+			}
+		}
+		res.Permits[m.Component] = p
+	}
+}
+
+func targetOf(run *v1beta1.RolloutRun, m Member) bool {
+	for _, t := range run.TargetRevisions {
+		if t.Component == m.Component {
+			return t.Revision == m.Target
+		}
+	}
+	return false
+}
+
+func inSpec(spec *v1beta1.RolloutSpec, c v1beta1.ComponentType) bool {
+	return spec != nil && slices.ContainsFunc(spec.Groups, func(g v1beta1.RolloutGroup) bool {
+		return slices.Contains(g.Components, c)
+	})
+}
+
+func waitingForPlan(res *Result) *instance.Hold {
+	if res.ParkReason != "" {
+		return &instance.Hold{Gate: v1beta1.GatePlan, Reason: fmt.Sprintf("rollout plan parked: %s: %s", res.ParkReason, res.ParkMessage)}
+	}
+	return &instance.Hold{Gate: v1beta1.GatePlan, Reason: "waiting for the rollout plan"}
+}

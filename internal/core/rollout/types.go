@@ -1,0 +1,81 @@
+package rollout
+
+import (
+	"time"
+
+	"ome.io/ome/api/v1beta1"
+	"ome.io/ome/internal/core/instance"
+)
+
+// Pause is the depth of a pause, as the annotation spells it.
+type Pause string
+
+const (
+	// NotPaused is also what any value but the two below means.
+	NotPaused Pause = ""
+	// Recover stops updates and creations; repair goes on.
+	Recover Pause = "true"
+	// Freeze stops repair too.
+	Freeze Pause = "freeze"
+)
+
+// PauseOf reads the pause annotation of a service.
+func PauseOf(annotations map[string]string) Pause {
+	switch p := Pause(annotations[v1beta1.RolloutPausedAnnotation]); p {
+	case Recover, Freeze:
+		return p
+	}
+	return NotPaused
+}
+
+// Member is what a rollout knows about one component.
+type Member struct {
+	Component v1beta1.ComponentType
+	// Target and Stable are revision hashes: what the spec wants, and what the
+	// component serves as a whole. Stable is empty before the first revision serves.
+	Target, Stable string
+	// Behind is true while some Instance does not run the target, or is on its way
+	// to another revision.
+	Behind bool
+	// Settled is true when every desired Instance runs the target and none has work.
+	Settled bool
+	// Desired is the wanted number of Instances.
+	Desired int32
+}
+
+// Input is everything a rollout decision depends on.
+type Input struct {
+	Now time.Time
+	// Seed makes the ID of a new run unique.
+	Seed    string
+	Service string
+	// Generation is the service's; every status this pass writes reflects it.
+	Generation int64
+	Pause      Pause
+	Spec       *v1beta1.RolloutSpec
+	Previous   *v1beta1.RolloutStatus
+	Members    []Member
+}
+
+// Permit is what one component may do.
+type Permit struct {
+	// Hold denies starts; nil allows.
+	Hold *instance.Hold
+	// Grouped is true for a member of a group.
+	Grouped bool
+	// SurgePercent caps the component's surge, as a percentage of its replicas
+	// rounded up; negative means no cap from the group.
+	SurgePercent int32
+}
+
+// Result is the outcome of Decide.
+type Result struct {
+	// Status is the next status.rollout; nil without rollout groups.
+	Status  *v1beta1.RolloutStatus
+	Permits map[v1beta1.ComponentType]Permit
+	Events  []instance.Event
+	// ParkReason and ParkMessage say why no plan could be pinned; empty otherwise.
+	ParkReason, ParkMessage string
+	// Drift is true when the pinned plan is not what would pin now.
+	Drift bool
+}

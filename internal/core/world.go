@@ -1,0 +1,160 @@
+package core
+
+import (
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"ome.io/ome/api/v1beta1"
+	"ome.io/ome/internal/core/config"
+	"ome.io/ome/internal/core/instance"
+)
+
+// World is one consistent reading of a service and everything that belongs to it.
+// Core reads it and never writes to it.
+type World struct {
+	// Key names the service. It outlives the object: with Service nil a pass
+	// still tears down what the service left behind.
+	Key types.NamespacedName
+	// Now is the time of the pass; core has no other clock.
+	Now time.Time
+	// Seed makes the IDs of this pass unique: operation and run IDs derive from
+	// it. Twelve lowercase hex digits from a random source.
+	Seed string
+	// Settings are the operator's, defaults filled in.
+	Settings config.Settings
+	// Service is the InferenceService as read; nil when it does not exist.
+	Service *v1beta1.InferenceService
+	// Components are those the service declares in OMENative mode and those that
+	// still have a replica, in the order engine, decoder, router.
+	Components []Component
+	// Services are the core Services that carry the service's label.
+	Services []*corev1.Service
+	// SkipDrain deletes pods without taking them out of rotation first. Only the
+	// lab sets it, for the run that must show lost requests.
+	SkipDrain bool
+}
+
+// Component is what is known about one component of the service.
+type Component struct {
+	Type v1beta1.ComponentType
+	// Declared is false for a component that left the spec and only has leftovers.
+	Declared bool
+	// Template is what the component should run; nil when it could not be
+	// rendered, and then TemplateError says why.
+	Template *Template
+	// TemplateError is a problem a person must fix; existing pods stay as they are.
+	TemplateError *TemplateError
+	// Replica is the projected InferenceReplica as read; nil when absent.
+	Replica *v1beta1.InferenceReplica
+	// Revisions are the ControllerRevisions of the replica.
+	Revisions []*appsv1.ControllerRevision
+	// Pods are the pods that carry the component's labels.
+	Pods []*corev1.Pod
+	// Routed holds the UIDs of pods that some EndpointSlice of a routing Service
+	// still offers as ready. Services that publish unready pods don't count.
+	Routed map[types.UID]bool
+}
+
+// Template is the rendered form of a component.
+type Template struct {
+	Runners []v1beta1.Runner
+	// Lifecycle is the effective policy: service, runtime and operator merged.
+	Lifecycle v1beta1.LifecycleSpec
+	// MinReadySeconds is projected to the replica's spec.
+	MinReadySeconds int32
+	// MinReplicas and MaxReplicas bound the count; both at least 1.
+	MinReplicas, MaxReplicas int32
+	// Autoscaler is recorded on the replica; AutoscalerSource is the layer it came from.
+	Autoscaler       *v1beta1.ComponentAutoscaler
+	AutoscalerSource string
+	// PairingProtocol is set on engine and decoder only.
+	PairingProtocol   string
+	TopologyKey       string
+	TopologySpread    v1beta1.TopologySpreadMode
+	TopologySpreadKey string
+	// ServicePorts are what the component's Services publish.
+	ServicePorts []corev1.ServicePort
+	// Labels and Annotations go on the generated objects.
+	Labels, Annotations map[string]string
+	// ExcludedAnnotationKeys are left out of the revision hash.
+	ExcludedAnnotationKeys []string
+}
+
+// TemplateError is a render or lookup failure with its condition reason.
+type TemplateError struct {
+	Reason  string
+	Message string
+}
+
+// Decision is what should happen, in the order of its writes:
+// revisions; service status; each replica's spec and marks; that replica's
+// status; pods; other objects; annotation removal; events.
+// A replica's later writes need its earlier ones and the service status write
+// to have succeeded.
+type Decision struct {
+	// Status is the whole next status of the service; nil leaves it alone.
+	Status *v1beta1.InferenceServiceStatus
+	// StatusUrgent is false when only counters and times moved: the shell may
+	// hold such a write back for up to QuietStatusInterval.
+	StatusUrgent bool
+	// Components are the decisions of each component, in the World's order.
+	Components []ComponentDecision
+	// CreateServices, UpdateServices and DeleteServices are core Services.
+	CreateServices, UpdateServices []*corev1.Service
+	DeleteServices                 []*corev1.Service
+	// RemoveAnnotations are consumed mailboxes of the service, by key and the
+	// value that was consumed: another value means a newer request, which stays.
+	RemoveAnnotations map[string]string
+	Events            []Event
+	// Wake is when to look again even if nothing happens; zero means never.
+	Wake time.Time
+}
+
+// QuietStatusInterval is how long a status write that only moves counters may wait.
+const QuietStatusInterval = 15 * time.Second
+
+// ComponentDecision is the part of a Decision that concerns one component.
+type ComponentDecision struct {
+	Type v1beta1.ComponentType
+	// CreateRevisions are new ControllerRevisions. Their owner reference needs
+	// the replica's UID, so they appear only once the replica exists.
+	CreateRevisions []*appsv1.ControllerRevision
+	// DeleteRevisions are past the history limit.
+	DeleteRevisions []*appsv1.ControllerRevision
+	// CreateReplica is set when the replica does not exist.
+	CreateReplica *v1beta1.InferenceReplica
+	// UpdateReplica is the replica with spec and marks as they should be; nil
+	// when they are. Its spec.replicas differs from the stored one only when
+	// the count is ours to write.
+	UpdateReplica *v1beta1.InferenceReplica
+	// DeleteReplica asks for deletion of the replica as read.
+	DeleteReplica bool
+	// RemoveFinalizer releases a replica whose pods are gone.
+	RemoveFinalizer bool
+	// ReplicaStatus is the whole next status of the replica; nil leaves it
+	// alone. The shell stamps observedGeneration with the generation that its
+	// own spec write returned.
+	ReplicaStatus *v1beta1.InferenceReplicaStatus
+	// ReplicaStatusUrgent is Decision.StatusUrgent for the replica.
+	ReplicaStatusUrgent bool
+	// Pods are the pod calls that ReplicaStatus authorizes.
+	Pods []PodAction
+}
+
+// The words of package instance that a Decision is made of.
+type (
+	PodAction = instance.PodAction
+	PodVerb   = instance.PodVerb
+	Event     = instance.Event
+)
+
+const (
+	PodCreate  = instance.PodCreate
+	PodServe   = instance.PodServe
+	PodUnserve = instance.PodUnserve
+	PodDelete  = instance.PodDelete
+	PodKill    = instance.PodKill
+)
