@@ -46,6 +46,7 @@ var rooms = []room{
 	{dir: "internal/sim", floor: 2, pure: true},
 	{dir: "internal/metrics", floor: 2},
 	{dir: "internal/prom", floor: 2},
+	{dir: "internal/settings", floor: 2},
 	{dir: "internal/validate", floor: 3},
 	{dir: "internal/render", floor: 3},
 	{dir: "internal/guarded", floor: 4},
@@ -57,6 +58,7 @@ var rooms = []room{
 	{dir: "test", floor: 7},
 	{dir: "hack", floor: 7},
 	{dir: "config", floor: 7},
+	{dir: "internal/testenv", floor: 7}, // for tests, which may look up
 	{dir: "internal/deps", floor: 7},
 }
 

@@ -7,6 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
+
+	"ome.io/ome/api/v1beta1"
 )
 
 // addNothing puts a null under a random unused key somewhere in a JSON object,
@@ -130,7 +132,7 @@ func drawInput(t *rapid.T) Input {
 		c := &tpl.Spec.Containers[0]
 		c.Image = rapid.String().Draw(t, "image")
 		c.Args = rapid.SliceOfN(rapid.String(), 0, 4).Draw(t, "args")
-		in.Runners = append(in.Runners, Runner{Name: fmt.Sprintf("r%d", i), Size: int32(rapid.IntRange(0, 4).Draw(t, "size")), Template: tpl})
+		in.Runners = append(in.Runners, Runner{Name: v1beta1.RunnerName(fmt.Sprintf("r%d", i)), Size: int32(rapid.IntRange(0, 4).Draw(t, "size")), Template: tpl})
 	}
 	in.PairingProtocol = rapid.StringMatching(`[a-z]{0,6}`).Draw(t, "pairing")
 	in.TopologyKey = rapid.StringMatching(`[a-z]{0,6}`).Draw(t, "topology")

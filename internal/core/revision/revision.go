@@ -11,6 +11,8 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"ome.io/ome/api/v1beta1"
 )
 
 const (
@@ -20,18 +22,26 @@ const (
 	// dataVersion numbers the layout of the canonical text. Raising it gives
 	// every service of every cluster a new revision.
 	dataVersion = 1
-
-	// queueLabel steers admission by a queue. It says where pods wait, not what
-	// they are.
-	queueLabel = "kueue.x-k8s.io/queue-name"
 )
 
 // Runner is the pod template of one runner of an Instance and the number of
 // pods made from it.
+//
+// It has the JSON of v1beta1.Runner and is a type of its own, so that a field
+// added there enters the hash only when it is added here.
 type Runner struct {
-	Name     string                 `json:"name"`
+	Name     v1beta1.RunnerName     `json:"name"`
 	Size     int32                  `json:"size"`
 	Template corev1.PodTemplateSpec `json:"template"`
+}
+
+// FromRunners takes the runners of a replica's spec. Templates are shared.
+func FromRunners(runners []v1beta1.Runner) []Runner {
+	out := make([]Runner, len(runners))
+	for i, r := range runners {
+		out[i] = Runner{Name: r.Name, Size: r.Size, Template: r.Template}
+	}
+	return out
 }
 
 // Input is everything that makes a revision. What is not here (replica counts,
@@ -61,7 +71,7 @@ type Payload struct {
 }
 
 // Runner returns the runner of that name, nil when the revision has none.
-func (p *Payload) Runner(name string) *Runner {
+func (p *Payload) Runner(name v1beta1.RunnerName) *Runner {
 	for i := range p.Runners {
 		if p.Runners[i].Name == name {
 			return &p.Runners[i]
@@ -89,8 +99,8 @@ func hashOf(data []byte) string {
 }
 
 // Name is the name of a ControllerRevision: built, never parsed.
-func Name(prefix, component, hash string) string {
-	return prefix + "-" + component + "-" + hash
+func Name(prefix string, component v1beta1.ComponentType, hash string) string {
+	return prefix + "-" + string(component) + "-" + hash
 }
 
 func (in Input) payload() (*Payload, error) {
@@ -108,7 +118,8 @@ func (in Input) payload() (*Payload, error) {
 		r := &p.Runners[i]
 		r.Size = max(r.Size, 1)
 		pods += int64(r.Size)
-		r.Template.Labels = without(r.Template.Labels, queueLabel)
+		// The queue says where pods wait, not what they are.
+		r.Template.Labels = without(r.Template.Labels, v1beta1.QueueNameLabel)
 		r.Template.Annotations = without(r.Template.Annotations, in.ExcludedAnnotations...)
 	}
 	if pods > 1 {

@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+
+	"ome.io/ome/api/v1beta1"
 )
 
 // Owner says whose revision it is.
@@ -19,7 +21,7 @@ type Owner struct {
 	Namespace string
 	// Prefix is the service's name, or a standalone replica's own.
 	Prefix    string
-	Component string
+	Component v1beta1.ComponentType
 	// Reference is set on new objects as controller, when it is not nil.
 	Reference *metav1.OwnerReference
 }
@@ -89,16 +91,16 @@ func newControllerRevision(owner Owner, name, pairing string, data []byte, numbe
 			Namespace: owner.Namespace,
 			Name:      name,
 			Labels: map[string]string{
-				serviceLabel:   owner.Prefix,
-				componentLabel: owner.Component,
-				managedByLabel: managedByValue,
+				v1beta1.InferenceServiceLabel: owner.Prefix,
+				v1beta1.ComponentLabel:        string(owner.Component),
+				v1beta1.ManagedByLabel:        v1beta1.ManagedByOMENative,
 			},
 		},
 		Data:     runtime.RawExtension{Raw: data},
 		Revision: number,
 	}
 	if pairing != "" {
-		cr.Annotations = map[string]string{pairingAnnotation: pairing}
+		cr.Annotations = map[string]string{v1beta1.PairingProtocolLabel: pairing}
 	}
 	if owner.Reference != nil {
 		cr.OwnerReferences = []metav1.OwnerReference{*owner.Reference}
