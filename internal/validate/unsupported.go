@@ -1,0 +1,244 @@
+package validate
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"ome.io/ome/api/v1beta1"
+)
+
+// This file refuses what the API has and the manager doesn't run yet, because accepting it and
+// doing nothing would be worse. A row goes when the work behind it is done; nothing else needs to
+// change. Rows follow the ratchet of every rule: an unchanged value in a stored object is left alone.
+
+// notYet is one field. In its path, <component> and <group> stand for each of them.
+type notYet struct {
+	field string
+	// value returns what is set, or nil.
+	value func(subject) any
+	// way says what to do instead.
+	way string
+}
+
+// subject is what a row looks at: the service, and the component or group in turn.
+type subject struct {
+	service   *v1beta1.InferenceService
+	extension *v1beta1.ComponentExtensionSpec
+	engine    *v1beta1.EngineSpec
+	group     *v1beta1.RolloutGroup
+}
+
+var notYetInService = []notYet{
+	{"spec.replicaRefs", func(s subject) any { return s.service.Spec.ReplicaRefs }, "declare the components instead"},
+	{"spec.placement", func(s subject) any { return s.service.Spec.Placement }, "remove it; the service runs in this cluster"},
+	{"spec.routing", func(s subject) any { return s.service.Spec.Routing }, "remove it"},
+	{"spec.traffic", func(s subject) any { return s.service.Spec.Traffic }, "remove it; requests follow ready pods"},
+	{"spec.acceleratorSelector", func(s subject) any { return s.service.Spec.AcceleratorSelector }, "request the resource in the runner instead"},
+	{"spec.model.fineTunedWeights", func(s subject) any {
+		return when(s.service.Spec.Model != nil, func() any { return s.service.Spec.Model.FineTunedWeights })
+	}, "remove it"},
+	{"spec.model.overlays", func(s subject) any {
+		return when(s.service.Spec.Model != nil, func() any { return s.service.Spec.Model.Overlays })
+	}, "remove it"},
+	{"spec.runtime", func(s subject) any {
+		if s.service.Spec.Model != nil && s.service.Spec.Runtime == nil {
+			return "absent"
+		}
+		return nil
+	}, "choosing a runtime by the model isn't there yet: set spec.runtime.name"},
+	{"spec.runtime.autoSync", func(s subject) any {
+		return when(s.service.Spec.Runtime != nil && s.service.Spec.Runtime.AutoSync != nil && !*s.service.Spec.Runtime.AutoSync,
+			func() any { return "false" })
+	}, "remove it; the service follows its runtime"},
+	{"spec.rollout.trafficRouting", func(s subject) any {
+		return when(s.service.Spec.Rollout != nil && s.service.Spec.Rollout.TrafficRouting == v1beta1.TrafficGatewayAPI,
+			func() any { return s.service.Spec.Rollout.TrafficRouting })
+	}, "use Recorded, or remove it"},
+	{"spec.rollout.groups", func(s subject) any {
+		return when(s.service.Spec.Rollout != nil && len(s.service.Spec.Rollout.Groups) > 1,
+			func() any { return fmt.Sprintf("%d groups", len(s.service.Spec.Rollout.Groups)) })
+	}, "use one group; a component in no group rolls on its own"},
+}
+
+var notYetInGroup = []notYet{
+	{"<group>.canary", func(s subject) any { return s.group.Canary }, "use blueGreen"},
+	{"<group>.rollingUpdate", func(s subject) any { return s.group.RollingUpdate }, "use blueGreen"},
+	{"<group>.maintainRatio", func(s subject) any { return s.group.MaintainRatio }, "remove it"},
+}
+
+var notYetInComponent = []notYet{
+	{"<component>.leader", func(s subject) any { return s.engine.Leader }, "multi-pod Instances aren't there yet: use one pod per Instance"},
+	{"<component>.worker", func(s subject) any { return s.engine.Worker }, "multi-pod Instances aren't there yet: use one pod per Instance"},
+	{"<component>.acceleratorOverride", func(s subject) any { return s.engine.AcceleratorOverride }, "request the resource in the runner instead"},
+	{"<component>.autoscalerPolicyRef", func(s subject) any { return s.extension.AutoscalerPolicyRef }, "AutoscalerPolicy is off in this installation: remove it"},
+	{"<component>.autoscaler.class", func(s subject) any {
+		a := s.extension.Autoscaler
+		return when(a != nil && (a.Class == "" || a.Class == v1beta1.AutoscalerHPA || a.Class == v1beta1.AutoscalerKEDA), func() any { return a })
+	}, "the manager makes no scaler yet: use External with a scaler of your own, or None"},
+	{"<component>.lifecycle.restartPolicy", func(s subject) any {
+		return when(s.extension.Lifecycle != nil && s.extension.Lifecycle.RestartPolicy == v1beta1.RestartRecreateInstance,
+			func() any { return s.extension.Lifecycle.RestartPolicy })
+	}, "use None"},
+	{"<component>.lifecycle.updateStrategy.type", func(s subject) any {
+		l := s.extension.Lifecycle
+		return when(l != nil && l.UpdateStrategy != nil && l.UpdateStrategy.Type != "" && l.UpdateStrategy.Type != v1beta1.SurgeThenDrain,
+			func() any { return l.UpdateStrategy.Type })
+	}, "use SurgeThenDrain"},
+	{"<component>.lifecycle.updateStrategy.rollingUpdate.partition", func(s subject) any {
+		b := componentBudget(s.extension)
+		return when(b != nil && b.Partition != nil && *b.Partition > 0, func() any { return b.Partition })
+	}, "remove it; pause the rollout to hold it"},
+	{"<component>.annotations[" + v1beta1.DeploymentModeAnnotation + "]", func(s subject) any {
+		mode := v1beta1.DeploymentMode(s.extension.Annotations[v1beta1.DeploymentModeAnnotation])
+		return when(mode == v1beta1.MultiNodeMode || mode == v1beta1.VirtualDeploymentMode, func() any { return mode })
+	}, "use OMENative"},
+}
+
+// noEffectYet is accepted with a warning: the service works without it.
+var noEffectYet = []notYet{
+	{"<component>.timeoutSeconds", func(s subject) any { return s.extension.TimeoutSeconds }, "no route is made that could apply it"},
+	{"<component>.minAvailable", func(s subject) any { return s.extension.MinAvailable }, "no disruption budget is made"},
+	{"<component>.maxUnavailable", func(s subject) any { return s.extension.MaxUnavailable }, "no disruption budget is made"},
+	{"<component>.maxReplicas", func(s subject) any {
+		least, most := s.extension.MinReplicas, s.extension.MaxReplicas
+		return when(most != nil && *most > 1 && (least == nil || *most > *least) && s.extension.Autoscaler == nil, func() any { return most })
+	}, "no scaler is made, so the component stays at its minimum unless something else scales it"},
+	{"spec.ttlSecondsAfterCreation", func(s subject) any { return s.service.Spec.TTLSecondsAfterCreation }, "the service isn't deleted by its age"},
+}
+
+// requestsNotYet are annotations that ask the manager for something it can't do yet.
+var requestsNotYet = []string{
+	v1beta1.RolloutPromoteAnnotation,
+	v1beta1.RolloutRollbackAnnotation,
+	v1beta1.RolloutRepinAnnotation,
+	v1beta1.RolloutResumeAnnotation,
+	v1beta1.MigrationRequestAnnotationPrefix,
+	v1beta1.RuntimeSyncAnnotation,
+	v1beta1.TrafficDrainAnnotation,
+	v1beta1.AcceleratorRequirementsAnnotation,
+	v1beta1.ClusterSelectorAnnotation,
+	v1beta1.AutoscalerClassAnnotation,
+}
+
+func when(set bool, value func() any) any {
+	if !set {
+		return nil
+	}
+	return value()
+}
+
+// checkUnsupported walks every table over the service, its groups and its components.
+func checkUnsupported(r *Result, s, old *v1beta1.InferenceService) {
+	before := func(where func(*v1beta1.InferenceService) (subject, bool)) *subject {
+		if old == nil {
+			return nil
+		}
+		if was, ok := where(old); ok {
+			return &was
+		}
+		return nil
+	}
+	judge := func(rows []notYet, now subject, was *subject, expand func(string) string, report func(string, notYet)) {
+		for _, row := range rows {
+			value := row.value(now)
+			if unset(value) || was != nil && equality.Semantic.DeepEqual(value, row.value(*was)) {
+				continue
+			}
+			report(expand(row.field), row)
+		}
+	}
+	refuse := func(field string, row notYet) { r.refuse(field, "", "not supported yet; %s", row.way) }
+	warn := func(field string, row notYet) { r.warn(field, "", "has no effect yet: %s", row.way) }
+	same := func(field string) string { return field }
+
+	whole := func(s *v1beta1.InferenceService) (subject, bool) { return subject{service: s}, true }
+	all, _ := whole(s)
+	var inService, inComponent []notYet
+	for _, row := range noEffectYet {
+		if strings.HasPrefix(row.field, "<component>") {
+			inComponent = append(inComponent, row)
+		} else {
+			inService = append(inService, row)
+		}
+	}
+	judge(notYetInService, all, before(whole), same, refuse)
+	judge(inService, all, before(whole), same, warn)
+
+	if s.Spec.Rollout != nil {
+		for i := range s.Spec.Rollout.Groups {
+			of := func(s *v1beta1.InferenceService) (subject, bool) {
+				if s.Spec.Rollout == nil || i >= len(s.Spec.Rollout.Groups) {
+					return subject{}, false
+				}
+				return subject{service: s, group: &s.Spec.Rollout.Groups[i]}, true
+			}
+			now, _ := of(s)
+			judge(notYetInGroup, now, before(of), func(field string) string {
+				return strings.Replace(field, "<group>", groupField(i, ""), 1)
+			}, refuse)
+		}
+	}
+
+	if from, to := oldToken(old), token(s); from != "" && to != "" && from != to {
+		r.refuse("spec.rollout.pairingProtocol", "", "not supported yet: from %q to another token; make a second service for %q and move the clients", from, to)
+	}
+
+	for _, c := range v1beta1.IsvcComponents(s) {
+		of := func(s *v1beta1.InferenceService) (subject, bool) {
+			e := s.Spec.Extension(c)
+			return subject{service: s, extension: e, engine: engineShape(s, c)}, e != nil
+		}
+		now, _ := of(s)
+		expand := func(field string) string { return strings.Replace(field, "<component>", component(c, ""), 1) }
+		judge(notYetInComponent, now, before(of), expand, refuse)
+		judge(inComponent, now, before(of), expand, warn)
+	}
+}
+
+func oldToken(old *v1beta1.InferenceService) string {
+	if old == nil {
+		return ""
+	}
+	return token(old)
+}
+
+// checkRequests refuses to store a request that nothing would answer.
+func checkRequests(r *Result, annotations, before map[string]string) {
+	for _, key := range changedKeys(annotations, before) {
+		for _, request := range requestsNotYet {
+			if key == request || request == v1beta1.MigrationRequestAnnotationPrefix && strings.HasPrefix(key, request) {
+				r.refuse("metadata.annotations["+key+"]", "", "not supported yet; remove it")
+			}
+		}
+	}
+}
+
+// engineShape is a component's block in the shape of an engine's; a router has none of its fields.
+func engineShape(s *v1beta1.InferenceService, c v1beta1.ComponentType) *v1beta1.EngineSpec {
+	switch {
+	case c == v1beta1.EngineComponent && s.Spec.Engine != nil:
+		return s.Spec.Engine
+	case c == v1beta1.DecoderComponent && s.Spec.Decoder != nil:
+		same := v1beta1.EngineSpec(*s.Spec.Decoder)
+		return &same
+	}
+	return &v1beta1.EngineSpec{}
+}
+
+// unset sees through the typed nil of a pointer, and takes an empty list for nothing.
+func unset(value any) bool {
+	if value == nil {
+		return true
+	}
+	v := reflect.ValueOf(value)
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Map, reflect.Interface:
+		return v.IsNil()
+	case reflect.Slice:
+		return v.Len() == 0
+	}
+	return false
+}
