@@ -1,0 +1,105 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"ome.io/ome/lab/internal/binaries"
+	"ome.io/ome/lab/internal/cluster"
+)
+
+func newUp(g *globals) *cobra.Command {
+	var o cluster.Options
+	var noManager bool
+	var managerBin string
+	cmd := &cobra.Command{
+		Use:   "up",
+		Short: "Start a lab and return when everything in it is ready",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			l, err := g.layout()
+			if err != nil {
+				return err
+			}
+			o.Dir = l.Dir
+			if !noManager {
+				if o.Manager, err = cluster.FindManager(managerBin); err != nil {
+					return err
+				}
+			}
+			if err := o.Complete(); err != nil {
+				return err
+			}
+			set, err := finder().Ensure(cmd.Context())
+			if err != nil {
+				return err
+			}
+			o.Version, o.Binaries = set.Version, map[string]string{}
+			for _, name := range binaries.ControlPlane {
+				o.Binaries[name] = set.Path(name)
+			}
+			exe, err := os.Executable()
+			if err != nil {
+				return fmt.Errorf("find this program: %w", err)
+			}
+			out := cmd.OutOrStdout()
+			if err := cluster.Up(cmd.Context(), exe, o, out); err != nil {
+				return err
+			}
+			fmt.Fprintf(out, "  export KUBECONFIG=%s\n", l.Kubeconfig())
+			return nil
+		},
+	}
+	f := cmd.Flags()
+	f.IntVar(&o.Nodes, "nodes", 3, "number of simulated nodes")
+	f.BoolVar(&noManager, "no-manager", false, "leave out the manager and its webhooks")
+	f.StringVar(&managerBin, "manager-bin", "", "path of ome-manager (default: beside this program)")
+	f.StringArrayVar(&o.ManagerFlags, "manager-flag", nil, "a flag for ome-manager, such as --manager-flag=--v=4; may be repeated")
+	f.StringVar(&o.Config, "config-dir", "", "directory with the product's crd, rbac and webhook manifests (default: config of the checkout)")
+	f.BoolVar(&o.Audit, "audit", false, "write logs/audit.log, one JSON line for each request the API server answered")
+	return cmd
+}
+
+func newDown(g *globals) *cobra.Command {
+	var purge bool
+	cmd := &cobra.Command{
+		Use:   "down",
+		Short: "Stop a lab and remove its data; its logs stay",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			l, err := g.layout()
+			if err != nil {
+				return err
+			}
+			return l.Down(purge, cmd.OutOrStdout())
+		},
+	}
+	cmd.Flags().BoolVar(&purge, "purge", false, "remove the logs and the directory too")
+	return cmd
+}
+
+func newBuild() *cobra.Command {
+	var kubectl bool
+	cmd := &cobra.Command{
+		Use:   "build",
+		Short: "Find or build the control plane's programs and print their directory",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			set, err := finder().Ensure(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if kubectl {
+				if _, err := finder().EnsureKubectl(cmd.Context()); err != nil {
+					return err
+				}
+			}
+			fmt.Fprintln(cmd.OutOrStdout(), set.Dir)
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&kubectl, "kubectl", false, "kubectl too, when none is on PATH")
+	return cmd
+}
