@@ -1,0 +1,188 @@
+package controller
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"ome.io/ome/internal/core"
+	"ome.io/ome/internal/metrics"
+)
+
+// Outcomes of a pass, as a metric label.
+const (
+	passClean    = "clean"
+	passWrote    = "wrote"
+	passConflict = "conflict"
+	passFailed   = "failed"
+	passWaited   = "waited"
+)
+
+// reconciler runs passes. The queue gives it one key at a time for each worker.
+type reconciler struct {
+	stores   stores
+	settings *operatorSettings
+	writer   Writer
+	live     client.Reader
+	latest   func(context.Context, kind) (string, error)
+	recorder events.EventRecorder
+	clock    clock.PassiveClock
+	limits   *limits
+	states   states
+	decide   func(core.World) core.Decision
+
+	skipDrain bool
+	// checkPurity proves after each decision that it wrote to nothing it was given.
+	checkPurity bool
+}
+
+// Reconcile runs one pass, unless it is too early for one.
+func (r *reconciler) Reconcile(ctx context.Context, key types.NamespacedName) (reconcile.Result, error) {
+	state := r.states.of(key)
+	now := r.clock.Now()
+	if early := state.early(now); early > 0 {
+		return reconcile.Result{RequeueAfter: early}, nil
+	}
+	if err := state.fence.settle(ctx, r.live); err != nil {
+		metrics.Pass(passFailed)
+		return reconcile.Result{}, err
+	}
+	if lag := state.fence.behind(r.stores); lag != "" {
+		return r.waitForCaches(ctx, state, lag, now)
+	}
+
+	world := snapshot(r.stores, key, r.settings.get(r.stores), &state.templates, now)
+	if world.Service == nil && len(world.Components) == 0 && len(world.Services) == 0 {
+		r.states.forget(key)
+		metrics.Forget(key.Namespace, key.Name)
+		return reconcile.Result{}, nil
+	}
+	world.Seed, world.SkipDrain = newSeed(), r.skipDrain
+	decision, err := r.decideOn(world)
+	if err != nil {
+		metrics.Pass(passFailed)
+		return reconcile.Result{}, err
+	}
+	took := r.clock.Since(now)
+	state.decided(now, took)
+	metrics.Stage("decide", took)
+
+	p := pass{
+		sender: sender{
+			key: key, state: state, writer: r.writer, live: r.live, limits: r.limits,
+			recorder: r.recorder, service: world.Service, slots: make(chan struct{}, perService),
+		},
+		world: world, decision: decision,
+	}
+	start := r.clock.Now()
+	p.run(ctx)
+	if p.sent > 0 {
+		metrics.Stage("write", r.clock.Since(start))
+	}
+	return r.result(ctx, &p)
+}
+
+// decideOn asks core, and in tests proves that it only read.
+func (r *reconciler) decideOn(w core.World) (core.Decision, error) {
+	if !r.checkPurity {
+		return r.decide(w), nil
+	}
+	before := fingerprint(w)
+	d := r.decide(w)
+	if fingerprint(w) != before {
+		return d, fmt.Errorf("InferenceService %s: deciding changed its input; the caches can't be trusted any more", w.Key)
+	}
+	return d, nil
+}
+
+func fingerprint(w core.World) string {
+	raw, err := json.Marshal(w)
+	if err != nil {
+		panic(err)
+	}
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:])
+}
+
+// result says when to look again.
+func (r *reconciler) result(ctx context.Context, p *pass) (reconcile.Result, error) {
+	if len(p.errs) > 0 {
+		metrics.Pass(passFailed)
+		return reconcile.Result{}, errors.Join(p.errs...)
+	}
+	now := r.clock.Now()
+	if len(p.conflicts) > 0 {
+		// Somebody else wrote first. That is normal, and the cure is to decide again.
+		metrics.Pass(passConflict)
+		log.FromContext(ctx).V(1).Info("deciding again", "key", p.key, "conflicts", p.conflicts)
+		return reconcile.Result{RequeueAfter: p.state.conflictDelay()}, nil
+	}
+	p.state.conflicts = 0
+	if p.sent > 0 {
+		metrics.Pass(passWrote)
+	} else {
+		metrics.Pass(passClean)
+	}
+	wake := p.decision.Wake
+	for _, t := range p.wakes {
+		if wake.IsZero() || t.Before(wake) {
+			wake = t
+		}
+	}
+	if wake.IsZero() {
+		return reconcile.Result{}, nil
+	}
+	return reconcile.Result{RequeueAfter: max(wake.Sub(now), time.Millisecond)}, nil
+}
+
+// waitForCaches puts a pass off until the caches show our own writes.
+func (r *reconciler) waitForCaches(ctx context.Context, state *keyState, lag string, now time.Time) (reconcile.Result, error) {
+	metrics.Pass(passWaited)
+	delay, stalled := state.fence.wait(now)
+	if stalled {
+		log.FromContext(ctx).Info("a cache lags far behind our own writes", "lag", lag)
+		if err := state.fence.rewind(ctx, r.latest, now); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	return reconcile.Result{RequeueAfter: delay}, nil
+}
+
+// newSeed makes the IDs of a pass unlike those of any other.
+func newSeed() string {
+	var b [5]byte
+	if _, err := rand.Read(b[:]); err != nil {
+		panic(err) // the kernel has no randomness: nothing works
+	}
+	return hex.EncodeToString(b[:])
+}
+
+// latestVersion asks the API server for the version that a kind is at.
+func latestVersion(reader client.Reader, scheme schemer) func(context.Context, kind) (string, error) {
+	return func(ctx context.Context, k kind) (string, error) {
+		gvks, _, err := scheme.ObjectKinds(newObject(k))
+		if err != nil {
+			return "", err
+		}
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(gvks[0].GroupVersion().WithKind(gvks[0].Kind + "List"))
+		// No resourceVersion: the answer comes from a quorum of the store.
+		if err := reader.List(ctx, list, client.Limit(1)); err != nil {
+			return "", fmt.Errorf("%s: %w", k, err)
+		}
+		return list.ResourceVersion, nil
+	}
+}

@@ -1,0 +1,165 @@
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ome.io/ome/api/v1beta1"
+	"ome.io/ome/internal/metrics"
+)
+
+// eventAction is the action of every event: what the manager was doing.
+const eventAction = "Reconcile"
+
+// sender sends the writes of one pass and keeps what came of them.
+type sender struct {
+	key      types.NamespacedName
+	state    *keyState
+	writer   Writer
+	live     client.Reader
+	limits   *limits
+	recorder events.EventRecorder
+	// service is what events about refused writes are about.
+	service *v1beta1.InferenceService
+
+	// slots bounds this key's writes in flight.
+	slots chan struct{}
+
+	mu        sync.Mutex
+	errs      []error
+	conflicts []string
+	sent      int
+}
+
+// slot waits until the key may have one more write in flight.
+func (s *sender) slot(ctx context.Context) (release func(), err error) {
+	select {
+	case s.slots <- struct{}{}:
+		return func() { <-s.slots }, nil
+	case <-ctx.Done():
+		return nil, s.failed(ctx.Err())
+	}
+}
+
+// failed records an error that is not about a write's answer.
+func (s *sender) failed(err error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.errs = append(s.errs, err)
+	return err
+}
+
+// send sends one write. Any answer but success ends what depends on the write;
+// what it means for the next pass is recorded here.
+func (s *sender) send(ctx context.Context, w *Write) error {
+	isStatus := w.Kind == WriteServiceStatus || w.Kind == WriteReplicaStatus
+	release, err := s.limits.acquire(ctx, isStatus)
+	if err != nil {
+		return s.failed(err)
+	}
+	defer release()
+
+	o := object{kind: kindOf(w.Object), key: keyOf(w.Object)}
+	metrics.InFlight(1)
+	start := time.Now()
+	err = s.writer.Write(ctx, w)
+	took := time.Since(start)
+	metrics.InFlight(-1)
+
+	result := classify(w, err)
+	metrics.Write(string(w.Kind), string(w.Verb), result.result(), took)
+	s.mu.Lock()
+	s.sent++
+	s.mu.Unlock()
+
+	switch result {
+	case written:
+		if w.Verb == VerbDelete {
+			s.state.fence.asked(o, w.UID)
+		} else {
+			s.state.fence.wrote(o.kind, w.Object.GetResourceVersion())
+		}
+		return nil
+	case conflicted:
+		if apierrors.IsAlreadyExists(err) {
+			return s.taken(ctx, w, o, err)
+		}
+		s.mu.Lock()
+		s.conflicts = append(s.conflicts, fmt.Sprintf("%s of %s", w.Verb, o))
+		s.mu.Unlock()
+		return errStopped
+	case doubtful:
+		s.state.fence.doubt(o)
+	case refused:
+		s.tell(o, w, err)
+	}
+	return s.failed(fmt.Errorf("%s of %s: %w", w.Verb, o, err))
+}
+
+// taken handles a create whose name exists. An object with our label is one that
+// the cache has yet to see; anything else is in the way, and nothing but a
+// person moves it.
+func (s *sender) taken(ctx context.Context, w *Write, o object, cause error) error {
+	obj := newObject(o.kind)
+	err := s.live.Get(ctx, o.key, obj)
+	switch {
+	case apierrors.IsNotFound(err):
+		s.mu.Lock()
+		s.conflicts = append(s.conflicts, fmt.Sprintf("create of %s: it has just gone", o))
+		s.mu.Unlock()
+		return errStopped
+	case err != nil:
+		return s.failed(fmt.Errorf("%s: reading what has its name: %w", o, err))
+	case ours(obj, s.key.Name):
+		s.state.fence.wrote(o.kind, obj.GetResourceVersion())
+		s.mu.Lock()
+		s.conflicts = append(s.conflicts, fmt.Sprintf("create of %s: it exists", o))
+		s.mu.Unlock()
+		return errStopped
+	}
+	err = fmt.Errorf("%s exists and does not belong to InferenceService %s; delete or rename it", o, s.key)
+	s.tell(o, w, err)
+	return s.failed(errors.Join(err, cause))
+}
+
+// ours says whether the caches show an object to the key's passes.
+func ours(obj client.Object, service string) bool {
+	if r, ok := obj.(*v1beta1.InferenceReplica); ok {
+		return r.Spec.ParentRef != nil && r.Spec.ParentRef.Name == service
+	}
+	return obj.GetLabels()[v1beta1.InferenceServiceLabel] == service
+}
+
+// tell reports a refused write as an event: nothing in status may say so yet.
+func (s *sender) tell(o object, w *Write, err error) {
+	if s.recorder == nil || s.service == nil {
+		return
+	}
+	s.recorder.Eventf(s.service, nil, "Warning", "WriteRefused", eventAction, "%s of %s: %v", w.Verb, o, err)
+}
+
+// related is the service, when it exists.
+func (s *sender) related() runtime.Object {
+	if s.service == nil {
+		return nil
+	}
+	return s.service
+}
+
+func sizeOf(v any) int {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return 0
+	}
+	return len(raw)
+}

@@ -1,0 +1,201 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrl "sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"golang.org/x/sync/errgroup"
+
+	"ome.io/ome/internal/core"
+	"ome.io/ome/internal/settings"
+)
+
+// Options are the controller's.
+type Options struct {
+	// Namespace holds the settings ConfigMap.
+	Namespace string
+	// Workers is the number of services worked on at one time.
+	Workers int
+	// SkipDrain is the lab's negative control: pods go without leaving rotation first.
+	SkipDrain bool
+	// Wrap, when set, stands between the passes and the API server: it can lose or
+	// watch writes.
+	Wrap func(Writer) Writer
+	// CheckPurity proves after each decision that core wrote to nothing.
+	CheckPurity bool
+	// SkipNameValidation allows several managers in one process.
+	SkipNameValidation bool
+}
+
+// Controller runs on the leader only.
+type Controller struct {
+	mgr     manager.Manager
+	options Options
+	leading atomic.Bool
+	synced  atomic.Bool
+}
+
+var _ manager.LeaderElectionRunnable = (*Controller)(nil)
+
+type schemer interface {
+	ObjectKinds(runtime.Object) ([]schema.GroupVersionKind, bool, error)
+}
+
+// Setup adds the controller to the manager.
+func Setup(mgr manager.Manager, o Options) (*Controller, error) {
+	if o.Namespace == "" {
+		return nil, errors.New("controller: Namespace is empty; it says where the settings are")
+	}
+	if o.Workers < 1 {
+		return nil, fmt.Errorf("controller: Workers is %d; it must be at least 1", o.Workers)
+	}
+	c := &Controller{mgr: mgr, options: o}
+	return c, mgr.Add(c)
+}
+
+// NeedLeaderElection makes the manager start the controller on the leader only.
+func (c *Controller) NeedLeaderElection() bool { return true }
+
+// Ready is nil unless this process leads and its caches are still being filled.
+func (c *Controller) Ready() error {
+	if c.leading.Load() && !c.synced.Load() {
+		return errors.New("leading, and the caches are not filled yet")
+	}
+	return nil
+}
+
+// Start fills the caches and runs passes until ctx ends. The caches are filled
+// only now: what they hold then includes all that an earlier leader wrote.
+func (c *Controller) Start(ctx context.Context) error {
+	c.leading.Store(true)
+	defer c.leading.Store(false)
+	log := c.mgr.GetLogger().WithName("controller")
+
+	direct, err := client.New(c.mgr.GetConfig(), client.Options{
+		HTTPClient: c.mgr.GetHTTPClient(), Scheme: c.mgr.GetScheme(), Mapper: c.mgr.GetRESTMapper(),
+	})
+	if err != nil {
+		return fmt.Errorf("client: %w", err)
+	}
+	latest := latestVersion(direct, c.mgr.GetScheme())
+	least := map[kind]string{}
+	for _, k := range kinds {
+		if least[k], err = latest(ctx, k); err != nil {
+			return fmt.Errorf("asking for the latest version of each kind: %w", err)
+		}
+	}
+	w, err := newWatched(ctx, c.mgr.GetConfig(), c.mgr.GetHTTPClient(), c.mgr.GetScheme(), c.mgr.GetRESTMapper(), c.options.Namespace)
+	if err != nil {
+		return err
+	}
+
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return w.cache.Start(ctx) })
+	group.Go(func() error {
+		if !w.cache.WaitForCacheSync(ctx) {
+			return ctx.Err()
+		}
+		if err := waitForVersions(ctx, w.stores(), least); err != nil {
+			return err
+		}
+		log.Info("caches are filled")
+		c.synced.Store(true)
+		return c.runPasses(ctx, w, direct, latest)
+	})
+	err = group.Wait()
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+// waitForVersions waits until each store is at least as new as an answer that a
+// quorum gave after this process became leader.
+func waitForVersions(ctx context.Context, s stores, least map[kind]string) error {
+	ticker := time.NewTicker(fenceFirst)
+	defer ticker.Stop()
+	for _, k := range kinds {
+		for {
+			at := s[k].Version()
+			if at == "" {
+				return fmt.Errorf("the cache of %s does not tell its version; the client library was started with informer versions turned off", k)
+			}
+			order, err := resourceversion.CompareResourceVersion(at, least[k])
+			if err != nil {
+				return fmt.Errorf("the cache of %s is at version %q: %w", k, at, err)
+			}
+			if order >= 0 {
+				break
+			}
+			select {
+			case <-ticker.C:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+	}
+	return nil
+}
+
+func (c *Controller) runPasses(ctx context.Context, w *watched, direct client.Client, latest func(context.Context, kind) (string, error)) error {
+	var writer Writer = clientWriter{direct}
+	if c.options.Wrap != nil {
+		writer = c.options.Wrap(writer)
+	}
+	r := &reconciler{
+		stores:      w.stores(),
+		settings:    &operatorSettings{key: types.NamespacedName{Namespace: c.options.Namespace, Name: settings.ConfigMapName}},
+		writer:      writer,
+		live:        direct,
+		latest:      latest,
+		recorder:    c.mgr.GetEventRecorder("ome-manager"),
+		clock:       clock.RealClock{},
+		limits:      newLimits(),
+		decide:      core.Decide,
+		skipDrain:   c.options.SkipDrain,
+		checkPurity: c.options.CheckPurity,
+	}
+	controller, err := ctrl.NewTypedUnmanaged("inferenceservice", ctrl.TypedOptions[types.NamespacedName]{
+		MaxConcurrentReconciles: c.options.Workers,
+		Reconciler:              r,
+		Logger:                  c.mgr.GetLogger(),
+		RecoverPanic:            ptr.To(true),
+		SkipNameValidation:      ptr.To(c.options.SkipNameValidation),
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](100*time.Millisecond, 30*time.Second),
+	})
+	if err != nil {
+		return err
+	}
+	feed := source.TypedFunc[types.NamespacedName](func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[types.NamespacedName]) error {
+		return feed(w, r.stores, queue, func(cm *corev1.ConfigMap) { c.settingsChanged(ctx, r, cm) })
+	})
+	if err := controller.Watch(feed); err != nil {
+		return err
+	}
+	return controller.Start(ctx)
+}
+
+// settingsChanged runs beside the event handler, which must not wait for a write.
+func (c *Controller) settingsChanged(ctx context.Context, r *reconciler, cm *corev1.ConfigMap) {
+	go func() {
+		if err := keepLastGood(ctx, r.writer, r.recorder, cm); err != nil && ctx.Err() == nil {
+			c.mgr.GetLogger().Info("the last good settings could not be kept on their ConfigMap", "error", err.Error())
+		}
+	}()
+}
