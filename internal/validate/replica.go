@@ -33,10 +33,14 @@ func InferenceReplica(ir, old *v1beta1.InferenceReplica, opts Options) Result {
 		r.refuse("", "", "InferenceReplica %s/%s has no InferenceService, and a replica on its own is not supported yet; create an InferenceService instead",
 			ir.Namespace, ir.Name)
 	case projected(old) || projected(ir):
+		owner := parentName(old)
+		if owner == "" {
+			owner = parentName(ir)
+		}
 		// Owner references decide what belongs to whom, so nobody else may touch them either.
 		if !equality.Semantic.DeepEqual(ir.Spec, old.Spec) || !equality.Semantic.DeepEqual(controller(ir), controller(old)) {
 			r.refuse("", "", "InferenceReplica %s/%s belongs to InferenceService %q, and only the manager writes its spec; edit the InferenceService instead",
-				ir.Namespace, ir.Name, parentName(old))
+				ir.Namespace, ir.Name, owner)
 		}
 	}
 	var before map[string]string

@@ -21,6 +21,8 @@ type notYet struct {
 	value func(subject) any
 	// way says what to do instead.
 	way string
+	// code is the reason code, for the few refusals that have one.
+	code string
 }
 
 // subject is what a row looks at: the service, and the component or group in turn.
@@ -32,81 +34,81 @@ type subject struct {
 }
 
 var notYetInService = []notYet{
-	{"spec.replicaRefs", func(s subject) any { return s.service.Spec.ReplicaRefs }, "declare the components instead"},
-	{"spec.placement", func(s subject) any { return s.service.Spec.Placement }, "remove it; the service runs in this cluster"},
-	{"spec.routing", func(s subject) any { return s.service.Spec.Routing }, "remove it"},
-	{"spec.traffic", func(s subject) any { return s.service.Spec.Traffic }, "remove it; requests follow ready pods"},
-	{"spec.acceleratorSelector", func(s subject) any { return s.service.Spec.AcceleratorSelector }, "request the resource in the runner instead"},
-	{"spec.model.fineTunedWeights", func(s subject) any {
+	{field: "spec.replicaRefs", value: func(s subject) any { return s.service.Spec.ReplicaRefs }, way: "declare the components instead"},
+	{field: "spec.placement", value: func(s subject) any { return s.service.Spec.Placement }, way: "remove it; the service runs in this cluster"},
+	{field: "spec.routing", value: func(s subject) any { return s.service.Spec.Routing }, way: "remove it"},
+	{field: "spec.traffic", value: func(s subject) any { return s.service.Spec.Traffic }, way: "remove it; requests follow ready pods"},
+	{field: "spec.acceleratorSelector", value: func(s subject) any { return s.service.Spec.AcceleratorSelector }, way: "request the resource in the runner instead"},
+	{field: "spec.model.fineTunedWeights", value: func(s subject) any {
 		return when(s.service.Spec.Model != nil, func() any { return s.service.Spec.Model.FineTunedWeights })
-	}, "remove it"},
-	{"spec.model.overlays", func(s subject) any {
+	}, way: "remove it"},
+	{field: "spec.model.overlays", value: func(s subject) any {
 		return when(s.service.Spec.Model != nil, func() any { return s.service.Spec.Model.Overlays })
-	}, "remove it"},
-	{"spec.runtime", func(s subject) any {
+	}, way: "remove it"},
+	{field: "spec.runtime", value: func(s subject) any {
 		if s.service.Spec.Model != nil && s.service.Spec.Runtime == nil {
 			return "absent"
 		}
 		return nil
-	}, "choosing a runtime by the model isn't there yet: set spec.runtime.name"},
-	{"spec.runtime.autoSync", func(s subject) any {
+	}, way: "choosing a runtime by the model isn't there yet: set spec.runtime.name"},
+	{field: "spec.runtime.autoSync", value: func(s subject) any {
 		return when(s.service.Spec.Runtime != nil && s.service.Spec.Runtime.AutoSync != nil && !*s.service.Spec.Runtime.AutoSync,
 			func() any { return "false" })
-	}, "remove it; the service follows its runtime"},
-	{"spec.rollout.trafficRouting", func(s subject) any {
+	}, way: "remove it; the service follows its runtime"},
+	{field: "spec.rollout.trafficRouting", value: func(s subject) any {
 		return when(s.service.Spec.Rollout != nil && s.service.Spec.Rollout.TrafficRouting == v1beta1.TrafficGatewayAPI,
 			func() any { return s.service.Spec.Rollout.TrafficRouting })
-	}, "use Recorded, or remove it"},
-	{"spec.rollout.groups", func(s subject) any {
+	}, way: "use Recorded, or remove it"},
+	{field: "spec.rollout.groups", value: func(s subject) any {
 		return when(s.service.Spec.Rollout != nil && len(s.service.Spec.Rollout.Groups) > 1,
 			func() any { return fmt.Sprintf("%d groups", len(s.service.Spec.Rollout.Groups)) })
-	}, "use one group; a component in no group rolls on its own"},
+	}, way: "use one group; a component in no group rolls on its own"},
 }
 
 var notYetInGroup = []notYet{
-	{"<group>.canary", func(s subject) any { return s.group.Canary }, "use blueGreen"},
-	{"<group>.rollingUpdate", func(s subject) any { return s.group.RollingUpdate }, "use blueGreen"},
-	{"<group>.maintainRatio", func(s subject) any { return s.group.MaintainRatio }, "remove it"},
+	{field: "<group>.canary", value: func(s subject) any { return s.group.Canary }, way: "use blueGreen"},
+	{field: "<group>.rollingUpdate", value: func(s subject) any { return s.group.RollingUpdate }, way: "use blueGreen"},
+	{field: "<group>.maintainRatio", value: func(s subject) any { return s.group.MaintainRatio }, way: "remove it"},
 }
 
 var notYetInComponent = []notYet{
-	{"<component>.leader", func(s subject) any { return s.engine.Leader }, "multi-pod Instances aren't there yet: use one pod per Instance"},
-	{"<component>.worker", func(s subject) any { return s.engine.Worker }, "multi-pod Instances aren't there yet: use one pod per Instance"},
-	{"<component>.acceleratorOverride", func(s subject) any { return s.engine.AcceleratorOverride }, "request the resource in the runner instead"},
-	{"<component>.autoscalerPolicyRef", func(s subject) any { return s.extension.AutoscalerPolicyRef }, "AutoscalerPolicy is off in this installation: remove it"},
-	{"<component>.autoscaler.class", func(s subject) any {
+	{field: "<component>.leader", value: func(s subject) any { return s.engine.Leader }, way: "multi-pod Instances aren't there yet: use one pod per Instance"},
+	{field: "<component>.worker", value: func(s subject) any { return s.engine.Worker }, way: "multi-pod Instances aren't there yet: use one pod per Instance"},
+	{field: "<component>.acceleratorOverride", value: func(s subject) any { return s.engine.AcceleratorOverride }, way: "request the resource in the runner instead"},
+	{field: "<component>.autoscalerPolicyRef", value: func(s subject) any { return s.extension.AutoscalerPolicyRef }, way: "AutoscalerPolicy is off in this installation: remove it", code: CodeAutoscalerPolicyFeatureDisabled},
+	{field: "<component>.autoscaler.class", value: func(s subject) any {
 		a := s.extension.Autoscaler
 		return when(a != nil && (a.Class == "" || a.Class == v1beta1.AutoscalerHPA || a.Class == v1beta1.AutoscalerKEDA), func() any { return a })
-	}, "the manager makes no scaler yet: use External with a scaler of your own, or None"},
-	{"<component>.lifecycle.restartPolicy", func(s subject) any {
+	}, way: "the manager makes no scaler yet: use External with a scaler of your own, or None"},
+	{field: "<component>.lifecycle.restartPolicy", value: func(s subject) any {
 		return when(s.extension.Lifecycle != nil && s.extension.Lifecycle.RestartPolicy == v1beta1.RestartRecreateInstance,
 			func() any { return s.extension.Lifecycle.RestartPolicy })
-	}, "use None"},
-	{"<component>.lifecycle.updateStrategy.type", func(s subject) any {
+	}, way: "use None"},
+	{field: "<component>.lifecycle.updateStrategy.type", value: func(s subject) any {
 		l := s.extension.Lifecycle
 		return when(l != nil && l.UpdateStrategy != nil && l.UpdateStrategy.Type != "" && l.UpdateStrategy.Type != v1beta1.SurgeThenDrain,
 			func() any { return l.UpdateStrategy.Type })
-	}, "use SurgeThenDrain"},
-	{"<component>.lifecycle.updateStrategy.rollingUpdate.partition", func(s subject) any {
+	}, way: "use SurgeThenDrain"},
+	{field: "<component>.lifecycle.updateStrategy.rollingUpdate.partition", value: func(s subject) any {
 		b := componentBudget(s.extension)
 		return when(b != nil && b.Partition != nil && *b.Partition > 0, func() any { return b.Partition })
-	}, "remove it; pause the rollout to hold it"},
-	{"<component>.annotations[" + v1beta1.DeploymentModeAnnotation + "]", func(s subject) any {
+	}, way: "remove it; pause the rollout to hold it"},
+	{field: "<component>.annotations[" + v1beta1.DeploymentModeAnnotation + "]", value: func(s subject) any {
 		mode := v1beta1.DeploymentMode(s.extension.Annotations[v1beta1.DeploymentModeAnnotation])
 		return when(mode == v1beta1.MultiNodeMode || mode == v1beta1.VirtualDeploymentMode, func() any { return mode })
-	}, "use OMENative"},
+	}, way: "use OMENative"},
 }
 
 // noEffectYet is accepted with a warning: the service works without it.
 var noEffectYet = []notYet{
-	{"<component>.timeoutSeconds", func(s subject) any { return s.extension.TimeoutSeconds }, "no route is made that could apply it"},
-	{"<component>.minAvailable", func(s subject) any { return s.extension.MinAvailable }, "no disruption budget is made"},
-	{"<component>.maxUnavailable", func(s subject) any { return s.extension.MaxUnavailable }, "no disruption budget is made"},
-	{"<component>.maxReplicas", func(s subject) any {
+	{field: "<component>.timeoutSeconds", value: func(s subject) any { return s.extension.TimeoutSeconds }, way: "no route is made that could apply it"},
+	{field: "<component>.minAvailable", value: func(s subject) any { return s.extension.MinAvailable }, way: "no disruption budget is made"},
+	{field: "<component>.maxUnavailable", value: func(s subject) any { return s.extension.MaxUnavailable }, way: "no disruption budget is made"},
+	{field: "<component>.maxReplicas", value: func(s subject) any {
 		least, most := s.extension.MinReplicas, s.extension.MaxReplicas
 		return when(most != nil && *most > 1 && (least == nil || *most > *least) && s.extension.Autoscaler == nil, func() any { return most })
-	}, "no scaler is made, so the component stays at its minimum unless something else scales it"},
-	{"spec.ttlSecondsAfterCreation", func(s subject) any { return s.service.Spec.TTLSecondsAfterCreation }, "the service isn't deleted by its age"},
+	}, way: "no scaler is made, so the component stays at its minimum unless something else scales it"},
+	{field: "spec.ttlSecondsAfterCreation", value: func(s subject) any { return s.service.Spec.TTLSecondsAfterCreation }, way: "the service isn't deleted by its age"},
 }
 
 // requestsNotYet are annotations that ask the manager for something it can't do yet.
@@ -150,7 +152,7 @@ func checkUnsupported(r *Result, s, old *v1beta1.InferenceService) {
 			report(expand(row.field), row)
 		}
 	}
-	refuse := func(field string, row notYet) { r.refuse(field, "", "not supported yet; %s", row.way) }
+	refuse := func(field string, row notYet) { r.refuse(field, row.code, "not supported yet; %s", row.way) }
 	warn := func(field string, row notYet) { r.warn(field, "", "has no effect yet: %s", row.way) }
 	same := func(field string) string { return field }
 

@@ -1,0 +1,350 @@
+package validate
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
+
+	"ome.io/ome/api/v1beta1"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// sample is the service of the samples: three OMENative components, engine and decoder grouped.
+func sample(t testing.TB) *v1beta1.InferenceService {
+	t.Helper()
+	raw, err := os.ReadFile("../../config/samples/mistral-pd.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := new(v1beta1.InferenceService)
+	if err := yaml.UnmarshalStrict(raw, out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+type edit func(*v1beta1.InferenceService)
+
+func groups(g ...v1beta1.RolloutGroup) edit {
+	return func(s *v1beta1.InferenceService) { s.Spec.Rollout.Groups = g }
+}
+
+func group(c ...v1beta1.ComponentType) v1beta1.RolloutGroup {
+	return v1beta1.RolloutGroup{Components: c}
+}
+
+func with(g v1beta1.RolloutGroup, change func(*v1beta1.RolloutGroup)) v1beta1.RolloutGroup {
+	change(&g)
+	return g
+}
+
+func annotate(key, value string) edit {
+	return func(s *v1beta1.InferenceService) { s.Annotations = map[string]string{key: value} }
+}
+
+func pct(s string) *intstr.IntOrString { v := intstr.FromString(s); return &v }
+func num(n int32) *intstr.IntOrString  { v := intstr.FromInt32(n); return &v }
+
+func rolling(surge, unavailable *intstr.IntOrString) *v1beta1.LifecycleSpec {
+	return &v1beta1.LifecycleSpec{UpdateStrategy: &v1beta1.UpdateStrategy{
+		RollingUpdate: &v1beta1.InstanceRollingUpdate{MaxSurge: surge, MaxUnavailable: unavailable},
+	}}
+}
+
+const (
+	engine  = v1beta1.EngineComponent
+	decoder = v1beta1.DecoderComponent
+	router  = v1beta1.RouterComponent
+)
+
+// serviceCases are judged on create, or as an update when they have a before. Their verdicts,
+// word for word, are in testdata/service.golden.
+var serviceCases = []struct {
+	name   string
+	before edit
+	change edit
+}{
+	{name: "the sample", change: func(*v1beta1.InferenceService) {}},
+	{name: "neither model nor runtime", change: func(s *v1beta1.InferenceService) { s.Spec.Model, s.Spec.Runtime = nil, nil }},
+	{name: "model without runtime", change: func(s *v1beta1.InferenceService) { s.Spec.Runtime = nil }},
+	{name: "leader without worker", change: func(s *v1beta1.InferenceService) { s.Spec.Engine.Leader = &v1beta1.LeaderSpec{} }},
+	{name: "worker without leader", change: func(s *v1beta1.InferenceService) { s.Spec.Decoder.Worker = &v1beta1.WorkerSpec{} }},
+	{name: "engine alone declares OMENative", change: func(s *v1beta1.InferenceService) {
+		s.Spec.DeploymentMode = ""
+		s.Spec.Engine.Annotations = map[string]string{v1beta1.DeploymentModeAnnotation: "OMENative"}
+		s.Spec.Rollout = nil
+	}},
+	{name: "deploymentStrategy on OMENative warns", change: func(s *v1beta1.InferenceService) {
+		s.Spec.Router.DeploymentStrategy = &appsv1.DeploymentStrategy{}
+	}},
+	{name: "deployment mode that is no mode warns", change: func(s *v1beta1.InferenceService) {
+		s.Spec.Router.Annotations = map[string]string{v1beta1.DeploymentModeAnnotation: "Serverless"}
+	}},
+	{name: "deployment mode annotation misspelt", change: func(s *v1beta1.InferenceService) {
+		s.Spec.Router.Annotations = map[string]string{"ome.io/deploymentmode": "OMENative"}
+	}},
+	{name: "mode that nothing runs", change: func(s *v1beta1.InferenceService) {
+		s.Spec.Router.Annotations = map[string]string{v1beta1.DeploymentModeAnnotation: "VirtualDeployment"}
+	}},
+
+	{name: "group of a component that is none", change: groups(group(engine, "encoder"))},
+	{name: "group of an undeclared component", change: func(s *v1beta1.InferenceService) { s.Spec.Decoder = nil }},
+	{name: "component in two groups", change: groups(group(engine, decoder), group(decoder))},
+	{name: "component twice in one group", change: groups(group(engine, engine))},
+	{name: "group without OMENative", change: func(s *v1beta1.InferenceService) { s.Spec.DeploymentMode = "" }},
+	{name: "canary without OMENative", change: func(s *v1beta1.InferenceService) {
+		s.Spec.DeploymentMode = "RawDeployment"
+		s.Spec.Rollout.Groups[0].Canary = &v1beta1.GroupCanary{}
+	}},
+	{name: "OMENative by the components' annotations", change: func(s *v1beta1.InferenceService) {
+		s.Spec.DeploymentMode = ""
+		s.Spec.Engine.Annotations = map[string]string{v1beta1.DeploymentModeAnnotation: "OMENative"}
+		s.Spec.Decoder.Annotations = s.Spec.Engine.Annotations
+	}},
+	{name: "two groups that run together", change: groups(group(engine, decoder), group(router))},
+	{name: "a sequence", change: groups(group(decoder), group(engine))},
+	{name: "soak outside a sequence", change: groups(with(group(engine, decoder), func(g *v1beta1.RolloutGroup) {
+		g.Soak = &metav1.Duration{Duration: 10 * time.Minute}
+	}))},
+	{name: "order", change: groups(with(group(engine, decoder), func(g *v1beta1.RolloutGroup) { g.Order = g.Components }))},
+	{name: "canary", change: groups(with(group(engine, decoder), func(g *v1beta1.RolloutGroup) { g.Canary = &v1beta1.GroupCanary{} }))},
+	{name: "blueGreen spelt out", change: groups(with(group(engine, decoder), func(g *v1beta1.RolloutGroup) { g.BlueGreen = &v1beta1.GroupBlueGreen{} }))},
+	{name: "rolling update with bad budgets", change: groups(with(group(engine, decoder), func(g *v1beta1.RolloutGroup) {
+		g.RollingUpdate = &v1beta1.GroupRollingUpdate{MaxSurge: num(-1), MaxUnavailable: pct("1.5%")}
+	}))},
+	{name: "maintainRatio", change: groups(with(group(engine, decoder), func(g *v1beta1.RolloutGroup) { g.MaintainRatio = &v1beta1.MaintainRatio{} }))},
+	{name: "policyRef", change: groups(with(group(engine, decoder), func(g *v1beta1.RolloutGroup) {
+		g.PolicyRef = &v1beta1.RolloutPolicyRef{Name: "p", Progression: v1beta1.ProgressionBlueGreen}
+	}))},
+	{name: "traffic by gateway", change: func(s *v1beta1.InferenceService) { s.Spec.Rollout.TrafficRouting = v1beta1.TrafficGatewayAPI }},
+
+	{name: "first pairing token", before: func(*v1beta1.InferenceService) {}, change: func(s *v1beta1.InferenceService) { s.Spec.Rollout.PairingProtocol = "kv-v1" }},
+	{name: "another pairing token in a group", before: func(s *v1beta1.InferenceService) { s.Spec.Rollout.PairingProtocol = "kv-v1" },
+		change: func(s *v1beta1.InferenceService) { s.Spec.Rollout.PairingProtocol = "kv-v2" }},
+	{name: "another pairing token without a group",
+		before: func(s *v1beta1.InferenceService) { s.Spec.Rollout = &v1beta1.RolloutSpec{PairingProtocol: "kv-v1"} },
+		change: func(s *v1beta1.InferenceService) { s.Spec.Rollout = &v1beta1.RolloutSpec{PairingProtocol: "kv-v2"} }},
+
+	{name: "zero budgets of a component", change: func(s *v1beta1.InferenceService) { s.Spec.Engine.Lifecycle = rolling(num(0), pct("0%")) }},
+	{name: "one zero budget", change: func(s *v1beta1.InferenceService) { s.Spec.Engine.Lifecycle = rolling(num(1), num(0)) }},
+	{name: "bad budgets of a component", change: func(s *v1beta1.InferenceService) { s.Spec.Engine.Lifecycle = rolling(pct("25"), pct("101%")) }},
+	{name: "partition and strategy", change: func(s *v1beta1.InferenceService) {
+		s.Spec.Engine.Lifecycle = &v1beta1.LifecycleSpec{
+			RestartPolicy: v1beta1.RestartRecreateInstance,
+			UpdateStrategy: &v1beta1.UpdateStrategy{
+				Type: v1beta1.RecreatePod, RollingUpdate: &v1beta1.InstanceRollingUpdate{Partition: ptr.To[int32](1)},
+			},
+		}
+	}},
+
+	{name: "replicas below one", change: func(s *v1beta1.InferenceService) {
+		s.Spec.Engine.MinReplicas, s.Spec.Decoder.MinReplicas, s.Spec.Router.MaxReplicas = ptr.To(-1), ptr.To(0), ptr.To(-2)
+	}},
+	{name: "minimum above maximum", change: func(s *v1beta1.InferenceService) { s.Spec.Engine.MinReplicas = ptr.To(3) }},
+	{name: "room to scale without a scaler warns", change: func(s *v1beta1.InferenceService) { s.Spec.Engine.MaxReplicas = ptr.To(4) }},
+	{name: "external scaler", change: func(s *v1beta1.InferenceService) {
+		s.Spec.Engine.MaxReplicas, s.Spec.Engine.Autoscaler = ptr.To(4), &v1beta1.ComponentAutoscaler{Class: v1beta1.AutoscalerExternal}
+	}},
+	{name: "HPA", change: func(s *v1beta1.InferenceService) {
+		s.Spec.Engine.Autoscaler = &v1beta1.ComponentAutoscaler{Class: v1beta1.AutoscalerHPA}
+	}},
+	{name: "both disruption budgets", change: func(s *v1beta1.InferenceService) {
+		s.Spec.Engine.MinAvailable, s.Spec.Engine.MaxUnavailable = num(1), num(1)
+	}},
+	{name: "coupled scaling", change: func(s *v1beta1.InferenceService) {
+		s.Spec.ScalingPolicy = &v1beta1.ScalingPolicy{Mode: v1beta1.ScalingPinned}
+	}},
+	{name: "autoscaler class twice", change: func(s *v1beta1.InferenceService) {
+		s.Annotations = map[string]string{v1beta1.AutoscalerClassAnnotation: "hpa"}
+		s.Spec.Engine.Autoscaler = &v1beta1.ComponentAutoscaler{Class: v1beta1.AutoscalerNone}
+	}},
+
+	{name: "pinned runtime", change: func(s *v1beta1.InferenceService) {
+		s.Spec.Runtime.AutoSync, s.Spec.Runtime.Revision = ptr.To(false), "cr-x-00000000"
+	}},
+	{name: "revision without a pin", change: func(s *v1beta1.InferenceService) { s.Spec.Runtime.Revision = "cr-x-00000000" }},
+	{name: "everything else that isn't there yet", change: func(s *v1beta1.InferenceService) {
+		s.Spec.ReplicaRefs = &v1beta1.ReplicaRefs{Engine: []string{"pool"}}
+		s.Spec.Placement, s.Spec.Routing, s.Spec.Traffic = &v1beta1.PlacementSpec{}, &v1beta1.RoutingSpec{}, &v1beta1.TrafficSpec{}
+		s.Spec.AcceleratorSelector, s.Spec.Engine.AcceleratorOverride = &v1beta1.AcceleratorSelector{}, &v1beta1.AcceleratorSelector{}
+		s.Spec.Model.FineTunedWeights, s.Spec.Model.Overlays = []string{"w"}, []v1beta1.ModelOverlayRef{{Name: "o"}}
+		s.Spec.Engine.Leader, s.Spec.Engine.Worker = &v1beta1.LeaderSpec{}, &v1beta1.WorkerSpec{}
+		s.Spec.Engine.AutoscalerPolicyRef = &v1beta1.AutoscalerPolicyRef{Name: "p"}
+		s.Spec.Engine.TimeoutSeconds, s.Spec.TTLSecondsAfterCreation = ptr.To[int64](5), ptr.To[int64](5)
+		s.Spec.Engine.MinAvailable, s.Spec.Decoder.MaxUnavailable = num(1), num(1)
+	}},
+
+	{name: "name of 33 characters", change: func(s *v1beta1.InferenceService) { s.Name = strings.Repeat("a", 33) }},
+	{name: "name of 34 characters", change: func(s *v1beta1.InferenceService) { s.Name = strings.Repeat("a", 34) }},
+	{name: "long name in another mode", change: func(s *v1beta1.InferenceService) {
+		s.Name, s.Spec.DeploymentMode, s.Spec.Rollout = strings.Repeat("a", 34), "", nil
+	}},
+	{name: "long name stored before", before: func(s *v1beta1.InferenceService) { s.Name = strings.Repeat("a", 40) },
+		change: func(s *v1beta1.InferenceService) {
+			s.Name, s.Spec.Engine.MaxReplicas = strings.Repeat("a", 40), ptr.To(2)
+		}},
+	{name: "name that begins with a digit", change: func(s *v1beta1.InferenceService) { s.Name = "7b" }},
+
+	{name: "pause", change: annotate(v1beta1.RolloutPausedAnnotation, "true")},
+	{name: "freeze", change: annotate(v1beta1.RolloutPausedAnnotation, "freeze")},
+	{name: "no pause", change: annotate(v1beta1.RolloutPausedAnnotation, "false")},
+	{name: "pause of another spelling", change: annotate(v1beta1.RolloutPausedAnnotation, "True")},
+	{name: "misspelt pause", change: annotate("ome.io/rollout-pause", "true")},
+	{name: "pause two edits away", change: annotate("ome.io/rolout-pausd", "true")},
+	{name: "three edits away", change: annotate("ome.io/rolut-pausd", "true")},
+	{name: "key of somebody else", change: annotate("example.com/rollout-pause", "true")},
+	{name: "misspelt migration request", change: annotate("ome.io/migration-request-v-0f8fad5b-d9cb-469f-a165-70867728950e", "{}")},
+	{name: "migration request", change: annotate("ome.io/migration-request-v1-0f8fad5b-d9cb-469f-a165-70867728950e", "{}")},
+	{name: "promote", change: annotate(v1beta1.RolloutPromoteAnnotation, "abcdef")},
+	{name: "ready timeout that is none", change: annotate(v1beta1.RolloutReadyTimeoutAnnotation, "5")},
+	{name: "short ready timeout warns", change: annotate(v1beta1.RolloutReadyTimeoutAnnotation, "30s")},
+	{name: "history limit of zero", change: annotate(v1beta1.RevisionHistoryLimitAnnotation, "0")},
+	{name: "stored misspelt pause stays", before: annotate("ome.io/rollout-pause", "true"), change: annotate("ome.io/rollout-pause", "true")},
+	{name: "stored misspelt pause gets another value", before: annotate("ome.io/rollout-pause", "true"), change: annotate("ome.io/rollout-pause", "freeze")},
+	{name: "stored promote is removed", before: annotate(v1beta1.RolloutPromoteAnnotation, "abcdef"), change: func(*v1beta1.InferenceService) {}},
+	{name: "object on its way out", before: func(*v1beta1.InferenceService) {}, change: func(s *v1beta1.InferenceService) {
+		s.DeletionTimestamp = &metav1.Time{}
+		s.Annotations = map[string]string{"ome.io/rollout-pause": "true"}
+	}},
+	{name: "unrelated edit of a stored bad object",
+		before: func(s *v1beta1.InferenceService) {
+			s.Spec.Rollout.Groups = []v1beta1.RolloutGroup{group("encoder"), group(engine, engine)}
+			s.Spec.Model = nil
+		},
+		change: func(s *v1beta1.InferenceService) {
+			s.Spec.Rollout.Groups = []v1beta1.RolloutGroup{group("encoder"), group(engine, engine)}
+			s.Spec.Model = nil
+			s.Spec.Engine.Labels = map[string]string{"a": "b"}
+		}},
+}
+
+func verdict(r Result) string {
+	var b strings.Builder
+	for _, p := range r.Errors {
+		fmt.Fprintf(&b, "  denied: %s\n", p)
+	}
+	for _, p := range r.Warnings {
+		fmt.Fprintf(&b, "  warned: %s\n", p)
+	}
+	if b.Len() == 0 {
+		return "  admitted\n"
+	}
+	return b.String()
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.MkdirAll("testdata", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s, run with -update if this is meant (-want +got):\n%s", path, diff)
+	}
+}
+
+func TestInferenceServiceMessages(t *testing.T) {
+	var b strings.Builder
+	seen := map[string]bool{}
+	for _, tc := range serviceCases {
+		if seen[tc.name] {
+			t.Fatalf("two cases are called %q", tc.name)
+		}
+		seen[tc.name] = true
+		var old *v1beta1.InferenceService
+		if tc.before != nil {
+			old = sample(t)
+			tc.before(old)
+		}
+		s := sample(t)
+		tc.change(s)
+		was, wasOld := s.DeepCopy(), old.DeepCopy()
+		fmt.Fprintf(&b, "%s\n%s", tc.name, verdict(InferenceService(s, old, Options{})))
+		if !reflect.DeepEqual(was, s) || !reflect.DeepEqual(wasOld, old) {
+			t.Errorf("%s: the rules wrote to their input", tc.name)
+		}
+	}
+	golden(t, "service.golden", b.String())
+}
+
+// Each code appears in some case, so that its message is pinned by the golden file.
+func TestEveryCodeHasACase(t *testing.T) {
+	found := map[string]bool{}
+	for _, tc := range serviceCases {
+		var old *v1beta1.InferenceService
+		if tc.before != nil {
+			old = sample(t)
+			tc.before(old)
+		}
+		s := sample(t)
+		tc.change(s)
+		r := InferenceService(s, old, Options{})
+		for _, p := range slices.Concat(r.Errors, r.Warnings) {
+			found[p.Code] = true
+			if p.Code != "" && !strings.HasSuffix(p.String(), " ("+p.Code+")") {
+				t.Errorf("%q does not end in its code", p)
+			}
+		}
+	}
+	for _, code := range []string{
+		CodeAutoscalerAnnotationConflict, CodeAutoscalerPolicyFeatureDisabled, CodeCanaryRequiresOMENative,
+		CodeCoordinationRequiresOMENative, CodeDuplicateComponentInCoordinationGroups, CodeGroupOrderingNotHonored,
+		CodeInvalidComponentInCoordinationGroup, CodeInvalidDeploymentModeCombination, CodeInvalidDuration,
+		CodeInvalidLeaderWorkerPairing, CodeInvalidRollingUpdateInteger, CodeInvalidRollingUpdatePercent,
+		CodeInvalidScaleToZero, CodeOrderNotHonored, CodeOrphanCoordinationGroup, CodePairingProtocolChangeUncoordinated,
+		CodeRolloutPolicyRefUnsupported, CodeRolloutTimeoutTooShort, CodeScalingModeNotImplemented, CodeSoakNotHonored,
+		CodeZeroBudgetPacingUnstartable,
+	} {
+		if !found[code] {
+			t.Errorf("no case for %s", code)
+		}
+	}
+}
+
+// Whatever is wrong with an object, storing it again unchanged is fine, and so is an edit of its
+// labels. A new rule must never lock an old object.
+func TestStoredObjectsStayEditable(t *testing.T) {
+	for _, tc := range serviceCases {
+		t.Run(tc.name, func(t *testing.T) {
+			stored := sample(t)
+			tc.change(stored)
+			next := stored.DeepCopy()
+			next.Labels = map[string]string{"team": "a"}
+			if r := InferenceService(next, stored, Options{}); !r.OK() || len(r.Warnings) > 0 {
+				t.Errorf("got\n%s", verdict(r))
+			}
+		})
+	}
+}
+
+// The manager removes and reads annotations; spelling is none of its business.
+func TestManagerIsNotAskedToSpell(t *testing.T) {
+	old, s := sample(t), sample(t)
+	s.Annotations = map[string]string{"ome.io/rollout-pause": "true"}
+	if r := InferenceService(s, old, Options{FromManager: true}); !r.OK() {
+		t.Error(r.Denial())
+	}
+}

@@ -1,0 +1,71 @@
+package webhook
+
+import (
+	"context"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+)
+
+// Paths that the ValidatingWebhookConfiguration names.
+const (
+	ServicePath = "/validate-ome-io-v1beta1-inferenceservice"
+	ReplicaPath = "/validate-ome-io-v1beta1-inferencereplica"
+)
+
+// Names of the webhooks. A client prints the name before each denial.
+const (
+	ServiceWebhookName = "inferenceservice.ome-webhook-server.validator"
+	ReplicaWebhookName = "inferencereplica.ome-webhook-server.validator"
+)
+
+// ConfigurationName is the ValidatingWebhookConfiguration that holds both.
+const ConfigurationName = "ome-validating-webhooks"
+
+// ManagerUser is the user name of a manager that runs in a namespace under the shipped account.
+func ManagerUser(namespace string) string {
+	return "system:serviceaccount:" + namespace + ":ome-controller-manager"
+}
+
+// Options configure the webhooks of one manager.
+type Options struct {
+	// ManagerUser is the user name that the manager's own requests come under.
+	ManagerUser string
+	// Certs asks the manager to make and renew the certificate that it serves. Nil means that the
+	// webhook server's directory already holds one.
+	Certs *CertOptions
+}
+
+// SetupWithManager serves both webhooks on the manager's webhook server. With Certs, serving
+// begins once there is a certificate; the manager may be started before.
+func SetupWithManager(mgr ctrl.Manager, opts Options) error {
+	if opts.Certs == nil {
+		register(mgr, opts)
+		return nil
+	}
+	ready, err := rotateCerts(mgr, *opts.Certs)
+	if err != nil {
+		return err
+	}
+	return mgr.Add(onEveryReplica{func(ctx context.Context) error {
+		select {
+		case <-ready:
+			// Asking for the server is what starts it, and it needs the files then.
+			register(mgr, opts)
+		case <-ctx.Done():
+		}
+		return nil
+	}})
+}
+
+func register(mgr ctrl.Manager, opts Options) {
+	server := mgr.GetWebhookServer()
+	server.Register(ServicePath, &webhook.Admission{Handler: NewServiceHandler(mgr.GetScheme(), opts.ManagerUser)})
+	server.Register(ReplicaPath, &webhook.Admission{Handler: NewReplicaHandler(mgr.GetScheme(), opts.ManagerUser)})
+}
+
+// onEveryReplica runs whether or not this replica leads.
+type onEveryReplica struct{ manager.RunnableFunc }
+
+func (onEveryReplica) NeedLeaderElection() bool { return false }
