@@ -204,7 +204,9 @@ func (c *component) instances(w *World, permit rollout.Permit, pause rollout.Pau
 		MaxOpen:     w.Settings.Lifecycle.MaxOpenOperations,
 		CreateBatch: w.Settings.Lifecycle.ScaleUpPodBatchSize,
 		DeleteBatch: w.Settings.Lifecycle.ScaleDownPodBatchSize,
-		Rows:        c.rows, Pods: c.Pods, Routed: c.Routed, SkipDrain: w.SkipDrain,
+
+		GraceSeconds: w.Settings.Deploy.TerminationGracePeriodSeconds,
+		Rows:         c.rows, Pods: c.Pods, Routed: c.Routed, SkipDrain: w.SkipDrain,
 	}
 	if in.StartHold == nil && c.TemplateError != nil {
 		in.StartHold = &instance.Hold{Gate: v1beta1.GatePlan, Reason: c.TemplateError.Reason + ": " + c.TemplateError.Message}

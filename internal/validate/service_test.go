@@ -186,6 +186,7 @@ var serviceCases = []struct {
 		s.Spec.Engine.AutoscalerPolicyRef = &v1beta1.AutoscalerPolicyRef{Name: "p"}
 		s.Spec.Engine.TimeoutSeconds, s.Spec.TTLSecondsAfterCreation = ptr.To[int64](5), ptr.To[int64](5)
 		s.Spec.Engine.MinAvailable, s.Spec.Decoder.MaxUnavailable = num(1), num(1)
+		s.Spec.Decoder.TopologySpread = v1beta1.TopologySpreadPreferred
 	}},
 
 	{name: "name of 33 characters", change: func(s *v1beta1.InferenceService) { s.Name = strings.Repeat("a", 33) }},

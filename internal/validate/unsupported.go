@@ -104,6 +104,9 @@ var noEffectYet = []notYet{
 	{field: "<component>.timeoutSeconds", value: func(s subject) any { return s.extension.TimeoutSeconds }, way: "no route is made that could apply it"},
 	{field: "<component>.minAvailable", value: func(s subject) any { return s.extension.MinAvailable }, way: "no disruption budget is made"},
 	{field: "<component>.maxUnavailable", value: func(s subject) any { return s.extension.MaxUnavailable }, way: "no disruption budget is made"},
+	{field: "<component>.topologySpread", value: func(s subject) any {
+		return when(s.engine.TopologySpread != "", func() any { return s.engine.TopologySpread })
+	}, way: "Instances are spread by the scheduler's own rules; set topologySpreadConstraints in the pod template"},
 	{field: "<component>.maxReplicas", value: func(s subject) any {
 		least, most := s.extension.MinReplicas, s.extension.MaxReplicas
 		return when(most != nil && *most > 1 && (least == nil || *most > *least) && s.extension.Autoscaler == nil, func() any { return most })

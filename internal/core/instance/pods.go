@@ -54,6 +54,9 @@ func build(in *Input, rev Revision, template *corev1.PodTemplateSpec, row *v1bet
 	if !gated {
 		spec.ReadinessGates = append(spec.ReadinessGates, corev1.PodReadinessGate{ConditionType: v1beta1.ServingReadinessGate})
 	}
+	if spec.TerminationGracePeriodSeconds == nil && in.GraceSeconds > 0 {
+		spec.TerminationGracePeriodSeconds = new(in.GraceSeconds)
+	}
 	env := append(instanceEnv(in, row), in.Env...)
 	for i := range spec.Containers {
 		spec.Containers[i].Env = overrideEnv(spec.Containers[i].Env, env)

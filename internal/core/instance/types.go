@@ -62,6 +62,9 @@ type Input struct {
 	Env []corev1.EnvVar
 	// Labels are further pod labels that are not part of the revision.
 	Labels map[string]string
+	// GraceSeconds is the operator's grace period for templates that name none; 0
+	// leaves it to the cluster. An operator default never enters a revision.
+	GraceSeconds int64
 
 	Rows []v1beta1.InstanceStatus
 	Pods []*corev1.Pod
