@@ -1,0 +1,146 @@
+package guarded
+
+import (
+	"fmt"
+	"slices"
+
+	"ome.io/ome/api/v1beta1"
+)
+
+// checkConsistent refuses evidence that contradicts itself: an action that
+// decides from it would act on a state the controller isn't in.
+func checkConsistent(ev *Evidence) *Error {
+	if ev.replicaProblem != nil {
+		return ev.replicaProblem
+	}
+	s := ev.Service
+	stale := func(format string, args ...any) *Error {
+		return Refuse(MsgStale, fmt.Sprintf(format, args...), ev.waitForController())
+	}
+	if s.Status.ObservedGeneration > s.Generation {
+		return stale("status.observedGeneration %d is ahead of metadata.generation %d", s.Status.ObservedGeneration, s.Generation)
+	}
+	if ro := s.Status.Rollout; ro != nil && ro.ObservedGeneration != 0 && ro.ObservedGeneration != s.Generation {
+		return stale("status.rollout.observedGeneration is %d and the service is at generation %d", ro.ObservedGeneration, s.Generation)
+	}
+	paused := recognizedPause(s.Annotations[v1beta1.RolloutPausedAnnotation])
+	for _, r := range ev.Replicas {
+		o := r.Object
+		if o.Status.ObservedGeneration != o.Generation {
+			return stale("InferenceReplica %s: status.observedGeneration is %d and the replica is at generation %d",
+				Quote(o.Name), o.Status.ObservedGeneration, o.Generation)
+		}
+		if o.Spec.Paused != paused {
+			return stale("InferenceReplica %s: spec.paused is %t and the annotation %s says %t",
+				Quote(o.Name), o.Spec.Paused, v1beta1.RolloutPausedAnnotation, paused)
+		}
+	}
+	for _, c := range ev.canaries() {
+		if c.status == nil {
+			continue
+		}
+		if n := len(c.steps); c.status.CurrentStep < 0 || int(c.status.CurrentStep) > n {
+			return stale("canary of pinned group %d: currentStep is %d and the plan has %d steps", c.group, c.status.CurrentStep, n)
+		}
+		if got := c.status.CanaryRevisionHash; got != "" && c.target != "" && got != c.target {
+			return stale("canary of pinned group %d: canaryRevisionHash is %s and the run's target is %s", c.group, Clean(got), Clean(c.target))
+		}
+	}
+	return nil
+}
+
+func recognizedPause(v string) bool {
+	return v == v1beta1.PauseTrue || v == v1beta1.PauseFreeze
+}
+
+// canary is a pinned canary group with the state of its step machine.
+type canary struct {
+	group  int
+	steps  []v1beta1.RolloutGroupStep
+	status *v1beta1.CanaryStatus
+	// target is the revision hash that the run aims the primary component at.
+	target string
+}
+
+// canaries lists the canary groups of the open run. The state of a group is kept
+// by its primary component: the router when it is a member, else the engine.
+func (ev *Evidence) canaries() []canary {
+	ro := ev.Service.Status.Rollout
+	if ro == nil || ro.ActiveRun == nil {
+		return nil
+	}
+	var out []canary
+	for i, g := range ro.ActiveRun.Plan.Groups {
+		if g.Group.Canary == nil {
+			continue
+		}
+		primary := v1beta1.EngineComponent
+		if slices.Contains(g.Group.Components, v1beta1.RouterComponent) {
+			primary = v1beta1.RouterComponent
+		}
+		c := canary{group: i, steps: g.Group.Canary.Steps, status: ev.Service.Status.Components[primary].Canary}
+		for _, t := range ro.ActiveRun.TargetRevisions {
+			if t.Component == primary {
+				c.target = t.Revision
+			}
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// checkWork refuses when there is nothing that a pause could hold.
+func checkWork(ev *Evidence) *Error {
+	if ev.hasWork() {
+		return nil
+	}
+	return Refuse(MsgNothingActive,
+		"no open run, no component in a rollout phase, no Instance with an operation, no migration",
+		"to see it: "+ev.Command("rollout status"))
+}
+
+func (ev *Evidence) hasWork() bool {
+	st := &ev.Service.Status
+	if st.Rollout != nil && st.Rollout.ActiveRun != nil {
+		return true
+	}
+	for _, c := range st.Components {
+		switch c.RolloutPhase {
+		case v1beta1.RolloutPending, v1beta1.RolloutCanarying, v1beta1.RolloutBlueGreenStandby,
+			v1beta1.RolloutPaused, v1beta1.RolloutPromoting, v1beta1.RolloutRollingBack:
+			return true
+		}
+	}
+	if st.RolloutCoordination != nil {
+		for _, g := range st.RolloutCoordination.Groups {
+			switch g.Phase {
+			case v1beta1.CoordinationSurging, v1beta1.CoordinationWaiting, v1beta1.CoordinationShifting,
+				v1beta1.CoordinationDraining, v1beta1.CoordinationScalingDown, v1beta1.CoordinationRollingBack:
+				return true
+			}
+		}
+	}
+	for _, r := range ev.Replicas {
+		if replicaHasWork(&r) {
+			return true
+		}
+	}
+	return false
+}
+
+func replicaHasWork(r *Replica) bool {
+	desired := int32(1)
+	if n := r.Object.Spec.Replicas; n != nil && *n > 0 {
+		desired = *n
+	}
+	st := &r.Object.Status
+	if st.UpdateRevision != st.CurrentRevision || st.Replicas != desired {
+		return true
+	}
+	for i := range r.Rows {
+		if active(&r.Rows[i]) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(st.Migrations, func(m v1beta1.MigrationStatus) bool { return !terminal(m.Phase) })
+}
