@@ -23,6 +23,9 @@ func (l Layout) conf() string           { return filepath.Join(l.Dir, "conf") }
 func (l Layout) nodes() string          { return filepath.Join(l.Dir, "nodes") }
 func (l Layout) manager() string        { return filepath.Join(l.Dir, "manager") }
 
+// Nodes is where the simulated nodes take commands.
+func (l Layout) Nodes() string { return l.nodes() }
+
 // runtimeData is what one run of a lab leaves behind, apart from its logs.
 func (l Layout) runtimeData() []string {
 	return []string{l.Kubeconfig(), l.state(), l.pki(), l.etcd(), l.conf(), l.nodes(), l.manager()}
