@@ -42,6 +42,9 @@ type lab struct {
 	dir string
 }
 
+// in is the same lab for a subtest.
+func (l *lab) in(t *testing.T) *lab { return &lab{t: t, dir: l.dir} }
+
 func newLab(t *testing.T) *lab {
 	t.Helper()
 	l := &lab{t: t, dir: filepath.Join(t.TempDir(), "lab")}
@@ -207,6 +210,7 @@ func TestTwoLabsSideBySide(t *testing.T) {
 	}
 
 	t.Run("status", func(t *testing.T) {
+		a, b := a.in(t), b.in(t)
 		for _, l := range []*lab{a, b} {
 			if out := l.must("status"); !strings.Contains(out, "is ready at https://127.0.0.1:") {
 				t.Errorf("status:\n%s", out)
@@ -214,17 +218,20 @@ func TestTwoLabsSideBySide(t *testing.T) {
 		}
 	})
 	t.Run("a directory in use is refused", func(t *testing.T) {
+		a := a.in(t)
 		out, err := a.up("--no-manager")
 		if err == nil || !strings.Contains(out, "is in use by a running lab") || !strings.Contains(out, "ome-lab down --dir") {
 			t.Errorf("err %v, output %s", err, out)
 		}
 	})
 	t.Run("pods get ready", func(t *testing.T) {
+		a, b := a.in(t), b.in(t)
 		for _, l := range []*lab{a, b} {
 			deploy(ctx, t, l.admin(), 6)
 		}
 	})
 	t.Run("users and groups", func(t *testing.T) {
+		a := a.in(t)
 		cs := a.client(a.must("kubeconfig", "--user", "alice", "--group", "devs", "--group", "oncall"))
 		me, err := cs.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 		if err != nil {
@@ -239,12 +246,14 @@ func TestTwoLabsSideBySide(t *testing.T) {
 		}
 	})
 	t.Run("kubectl", func(t *testing.T) {
+		a := a.in(t)
 		if out := a.must("kubectl", "version", "-o", "json"); !strings.Contains(out, `"gitVersion": "v1.`) {
 			t.Errorf("kubectl version:\n%s", out)
 		}
 	})
-	t.Run("manager", func(t *testing.T) { managerOfLab(ctx, t, a) })
+	t.Run("manager", func(t *testing.T) { managerOfLab(ctx, t, a.in(t)) })
 	t.Run("a program that dies comes back", func(t *testing.T) {
+		a := a.in(t)
 		pid := a.state().pid("kube-scheduler")
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
@@ -262,6 +271,7 @@ func TestTwoLabsSideBySide(t *testing.T) {
 		})
 	})
 	t.Run("a killed supervisor takes all down", func(t *testing.T) {
+		b := b.in(t)
 		if err := syscall.Kill(b.state().Supervisor.PID, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
@@ -289,6 +299,7 @@ func TestTwoLabsSideBySide(t *testing.T) {
 		}
 	})
 	t.Run("down keeps logs and nothing else", func(t *testing.T) {
+		a := a.in(t)
 		a.must("down")
 		a.nothingRuns()
 		var left []string

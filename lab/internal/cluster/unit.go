@@ -14,7 +14,7 @@ import (
 
 const (
 	portAttempts = 5
-	bootTimeout  = 120 * time.Second
+	bootTimeout  = 240 * time.Second
 	stopGrace    = 10 * time.Second
 )
 
