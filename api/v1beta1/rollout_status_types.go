@@ -90,6 +90,7 @@ type RunTarget struct {
 // RolloutPlan is a frozen plan.
 type RolloutPlan struct {
 	// groups in pinned order.
+	// +kubebuilder:validation:MaxItems=3
 	// +listType=atomic
 	// +optional
 	Groups []RunGroup `json:"groups,omitempty"`

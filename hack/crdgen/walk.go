@@ -39,8 +39,13 @@ const quantityPattern = `^[-+]?(\d+\.?\d*|\.\d+)([KMGTPE]i|[numkMGTPE]|[eE][-+]?
 type walker struct {
 	// patches is true for the kind whose components are patches over a runtime.
 	patches bool
+	// depth counts the structs above.
+	depth int
 	// inTemplate is true below a component's pod template.
 	inTemplate bool
+	// keep is true below a field that keeps unknown fields. The API server prunes again in every
+	// object below that has properties, so each must say it for a newer writer's fields to survive.
+	keep bool
 }
 
 // visit finishes the schema of a value of type t.
@@ -51,8 +56,7 @@ func (w walker) visit(t reflect.Type, s *schema) {
 	switch t {
 	case durationType:
 		s.Pattern = durationPattern
-		s.MinLength = new(int64)
-		*s.MinLength = 2
+		s.MinLength = new(int64(2))
 		return
 	case quantityType:
 		s.AnyOf = nil
@@ -61,13 +65,16 @@ func (w walker) visit(t reflect.Type, s *schema) {
 	case intOrString:
 		s.AnyOf = nil
 		return
-	case objectMeta, listMeta:
-		dropDescriptions(s)
+	case objectMeta:
+		// Only labels and annotations of an embedded object mean something. The API server knows
+		// the metadata of the object itself.
+		if w.depth > 1 {
+			s.Properties = map[string]schema{"labels": stringMap(), "annotations": stringMap()}
+		}
 		return
 	}
 	if w.inTemplate && opaque(t) {
-		preserve := true
-		*s = schema{Description: s.Description, Type: "object", XPreserveUnknownFields: &preserve}
+		*s = schema{Description: s.Description, Type: "object", XPreserveUnknownFields: new(true)}
 		return
 	}
 	switch t.Kind() {
@@ -78,8 +85,7 @@ func (w walker) visit(t reflect.Type, s *schema) {
 			return
 		}
 		if s.XListType == nil {
-			atomic := "atomic"
-			s.XListType = &atomic
+			s.XListType = new("atomic")
 		}
 		w.visitElement(t.Elem(), s.Items.Schema)
 	case reflect.Map:
@@ -98,6 +104,11 @@ func (w walker) visitElement(t reflect.Type, s *schema) {
 }
 
 func (w walker) visitStruct(t reflect.Type, s *schema) {
+	w.depth++
+	w.keep = w.keep || s.XPreserveUnknownFields != nil && *s.XPreserveUnknownFields
+	if w.keep && ours(t) {
+		s.XPreserveUnknownFields = new(true)
+	}
 	isTemplate := ours(t) && embeds(t, podSpecType)
 	if isTemplate {
 		w.inTemplate = true
@@ -221,10 +232,12 @@ func without(list []string, drop string) []string {
 	return slices.DeleteFunc(list, func(s string) bool { return s == drop })
 }
 
-func dropDescriptions(s *schema) {
-	s.Description = ""
-	for name, child := range s.Properties {
-		dropDescriptions(&child)
-		s.Properties[name] = child
+func stringMap() schema {
+	return schema{
+		Type: "object",
+		AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{
+			Allows: true,
+			Schema: &schema{Type: "string"},
+		},
 	}
 }
