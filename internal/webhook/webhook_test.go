@@ -455,6 +455,8 @@ func testRights(t *testing.T, c *cluster) {
 		{"ome.io", "inferenceservices", "", "create", namespace, ""},
 		{"ome.io", "inferenceservices", "", "delete", namespace, "mistral-pd"},
 		{"ome.io", "clusterservingruntimes", "", "update", "", "x"},
+		{"ome.io", "clusterservingruntimes", "status", "patch", "", "x"},
+		{"", "pods", "", "update", namespace, "x"},
 		{"", "pods", "exec", "create", namespace, "x"},
 		{"", "pods", "eviction", "create", namespace, "x"},
 		{"", "secrets", "", "get", "ome", "another"},
