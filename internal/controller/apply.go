@@ -22,8 +22,9 @@ type pass struct {
 	world    core.World
 	decision core.Decision
 	wakes    []time.Time
-	// stopped are the components whose writes stopped early.
-	stopped map[v1beta1.ComponentType]bool
+	// stopped are the components whose writes stopped early; committed are those
+	// whose status was written, or needed no write.
+	stopped, committed map[v1beta1.ComponentType]bool
 }
 
 // errStopped ends a component's writes. The reason was recorded where it happened.
@@ -33,7 +34,7 @@ var errStopped = errors.New("an earlier write of the pass did not succeed")
 // ControllerRevisions; the service's status; each replica's spec, then its
 // status, then its pods; other objects; consumed annotations; events.
 func (p *pass) run(ctx context.Context) {
-	p.stopped = map[v1beta1.ComponentType]bool{}
+	p.stopped, p.committed = map[v1beta1.ComponentType]bool{}, map[v1beta1.ComponentType]bool{}
 	p.createRevisions(ctx)
 	if p.serviceStatus(ctx) != nil {
 		return
@@ -118,6 +119,9 @@ func (p *pass) component(ctx context.Context, read *core.Component, d *core.Comp
 	if replica, err = p.replicaStatus(ctx, replica, d); err != nil {
 		return err
 	}
+	p.mu.Lock()
+	p.committed[d.Type] = true
+	p.mu.Unlock()
 	if err := p.pods(ctx, d.Pods); err != nil {
 		return err
 	}
@@ -336,11 +340,11 @@ func (p *pass) annotations(ctx context.Context) {
 	}
 }
 
-// events are best effort. Those of a component whose writes stopped come with
-// the pass that gets them through.
+// events are best effort. Those of a component whose status could not be written
+// come with the pass that writes it.
 func (p *pass) events() {
 	for _, e := range p.decision.Events {
-		if p.recorder == nil || e.Object != "" && p.stopped[e.Object] {
+		if p.recorder == nil || e.Object != "" && !p.committed[e.Object] {
 			continue
 		}
 		kind := corev1.EventTypeNormal
@@ -350,9 +354,9 @@ func (p *pass) events() {
 		replica := p.read(e.Object).Replica
 		switch {
 		case e.Object != "" && replica != nil:
-			p.recorder.Eventf(replica, p.related(), kind, e.Reason, eventAction, "%s", e.Message)
+			p.recorder.Eventf(replica, p.related(), kind, e.Reason, eventAction, "%s", note(e.Message))
 		case p.world.Service != nil:
-			p.recorder.Eventf(p.world.Service, nil, kind, e.Reason, eventAction, "%s", e.Message)
+			p.recorder.Eventf(p.world.Service, nil, kind, e.Reason, eventAction, "%s", note(e.Message))
 		}
 	}
 }

@@ -93,7 +93,7 @@ func (f *fence) doubt(o object) {
 
 // settle reads every doubtful object from the API server, so that the fence
 // knows what the cache must show.
-func (f *fence) settle(ctx context.Context, live client.Reader) error {
+func (f *fence) settle(ctx context.Context, live client.Reader, s stores) error {
 	f.mu.Lock()
 	doubtful := make([]object, 0, len(f.unknown))
 	for o := range f.unknown {
@@ -112,8 +112,10 @@ func (f *fence) settle(ctx context.Context, live client.Reader) error {
 			delete(f.unknown, o)
 			f.mu.Unlock()
 		case apierrors.IsNotFound(err):
-			// Whatever the cache still holds under the name must go.
-			f.asked(o, "")
+			// What the cache still holds under the name must go.
+			if cached, ok := getAs[client.Object](s[o.kind], o.storeKey()); ok {
+				f.asked(o, cached.GetUID())
+			}
 			f.mu.Lock()
 			delete(f.unknown, o)
 			f.mu.Unlock()
@@ -136,8 +138,7 @@ func (f *fence) behind(s stores) string {
 		delete(f.floors, k)
 	}
 	for o, uid := range f.deleted {
-		if cached, ok := getAs[client.Object](s[o.kind], o.storeKey()); ok && cached.GetDeletionTimestamp() == nil &&
-			(uid == "" || cached.GetUID() == uid) {
+		if cached, ok := getAs[client.Object](s[o.kind], o.storeKey()); ok && cached.GetDeletionTimestamp() == nil && cached.GetUID() == uid {
 			return fmt.Sprintf("%s is still cached, we deleted it", o)
 		}
 		delete(f.deleted, o)

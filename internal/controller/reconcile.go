@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -56,7 +57,7 @@ func (r *reconciler) Reconcile(ctx context.Context, key types.NamespacedName) (r
 	if early := state.early(now); early > 0 {
 		return reconcile.Result{RequeueAfter: early}, nil
 	}
-	if err := state.fence.settle(ctx, r.live); err != nil {
+	if err := state.fence.settle(ctx, r.live, r.stores); err != nil {
 		metrics.Pass(passFailed)
 		return reconcile.Result{}, err
 	}
@@ -121,7 +122,7 @@ func fingerprint(w core.World) string {
 func (r *reconciler) result(ctx context.Context, p *pass) (reconcile.Result, error) {
 	if len(p.errs) > 0 {
 		metrics.Pass(passFailed)
-		return reconcile.Result{}, errors.Join(p.errs...)
+		return reconcile.Result{}, summary(p.errs)
 	}
 	now := r.clock.Now()
 	if len(p.conflicts) > 0 {
@@ -146,6 +147,16 @@ func (r *reconciler) result(ctx context.Context, p *pass) (reconcile.Result, err
 		return reconcile.Result{}, nil
 	}
 	return reconcile.Result{RequeueAfter: max(wake.Sub(now), time.Millisecond)}, nil
+}
+
+// summary joins errors, but not hundreds: when a namespace is out of quota every
+// pod says the same.
+func summary(errs []error) error {
+	const most = 5
+	if len(errs) <= most {
+		return errors.Join(errs...)
+	}
+	return errors.Join(append(slices.Clone(errs[:most]), fmt.Errorf("and %d more", len(errs)-most))...)
 }
 
 // waitForCaches puts a pass off until the caches show our own writes.

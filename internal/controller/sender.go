@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -39,7 +40,11 @@ type sender struct {
 	errs      []error
 	conflicts []string
 	sent      int
+	told      map[WriteKind]bool
 }
+
+// writeTimeout bounds one write. A pass whose answer does not come must end.
+const writeTimeout = 30 * time.Second
 
 // slot waits until the key may have one more write in flight.
 func (s *sender) slot(ctx context.Context) (release func(), err error) {
@@ -68,11 +73,18 @@ func (s *sender) send(ctx context.Context, w *Write) error {
 		return s.failed(err)
 	}
 	defer release()
+	if ctx.Err() != nil {
+		return s.failed(ctx.Err())
+	}
 
 	o := object{kind: kindOf(w.Object), key: keyOf(w.Object)}
 	metrics.InFlight(1)
 	start := time.Now()
-	err = s.writer.Write(ctx, w)
+	// A write under way is not broken off when the manager is told to stop: its
+	// outcome would be unknown.
+	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
+	err = s.writer.Write(call, w)
+	cancel()
 	took := time.Since(start)
 	metrics.InFlight(-1)
 
@@ -141,11 +153,28 @@ func ours(obj client.Object, service string) bool {
 }
 
 // tell reports a refused write as an event: nothing in status may say so yet.
+// One of a kind is enough for a pass.
 func (s *sender) tell(o object, w *Write, err error) {
-	if s.recorder == nil || s.service == nil {
+	s.mu.Lock()
+	told := s.told[w.Kind]
+	if s.told == nil {
+		s.told = map[WriteKind]bool{}
+	}
+	s.told[w.Kind] = true
+	s.mu.Unlock()
+	if told || s.recorder == nil || s.service == nil {
 		return
 	}
-	s.recorder.Eventf(s.service, nil, "Warning", "WriteRefused", eventAction, "%s of %s: %v", w.Verb, o, err)
+	s.recorder.Eventf(s.service, nil, "Warning", "WriteRefused", eventAction, "%s", note(fmt.Sprintf("%s of %s: %v", w.Verb, o, err)))
+}
+
+// note cuts an event's text to what the API takes.
+func note(text string) string {
+	const most = 1000
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
 }
 
 // related is the service, when it exists.

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -94,11 +95,9 @@ func (c *Controller) Start(ctx context.Context) error {
 		return fmt.Errorf("client: %w", err)
 	}
 	latest := latestVersion(direct, c.mgr.GetScheme())
-	least := map[kind]string{}
-	for _, k := range kinds {
-		if least[k], err = latest(ctx, k); err != nil {
-			return fmt.Errorf("asking for the latest version of each kind: %w", err)
-		}
+	least, err := latestOfAll(ctx, latest, log)
+	if err != nil {
+		return nil // told to stop
 	}
 	w, err := newWatched(ctx, c.mgr.GetConfig(), c.mgr.GetHTTPClient(), c.mgr.GetScheme(), c.mgr.GetRESTMapper(), c.options.Namespace)
 	if err != nil {
@@ -123,6 +122,28 @@ func (c *Controller) Start(ctx context.Context) error {
 		return nil
 	}
 	return err
+}
+
+// latestOfAll asks until every kind answers: the API server may be starting, and
+// the CRDs may come after the manager.
+func latestOfAll(ctx context.Context, latest func(context.Context, kind) (string, error), log logr.Logger) (map[kind]string, error) {
+	least := map[kind]string{}
+	for _, k := range kinds {
+		for {
+			at, err := latest(ctx, k)
+			if err == nil {
+				least[k] = at
+				break
+			}
+			log.Info("waiting for the API server", "kind", k, "error", err.Error())
+			select {
+			case <-time.After(time.Second):
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}
+	}
+	return least, nil
 }
 
 // waitForVersions waits until each store is at least as new as an answer that a
