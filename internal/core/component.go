@@ -11,7 +11,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"ome.io/ome/api/v1beta1"
 	"ome.io/ome/internal/core/instance"
@@ -74,7 +73,7 @@ func (c *component) resolveRevision(w *World) {
 	owner := revision.Owner{Namespace: w.Key.Namespace, Prefix: w.Key.Name, Component: c.Type}
 	if c.Replica != nil {
 		owner.Reference = ownerReference(c.Replica, "InferenceReplica")
-		c.collision = ptr.Deref(c.Replica.Status.CollisionCount, 0)
+		c.collision = valueOr(c.Replica.Status.CollisionCount, 0)
 	}
 	resolved, err := revision.Resolve(c.Revisions, owner, c.revisionInput())
 	if err != nil {
@@ -137,13 +136,13 @@ func (c *component) projectedCount() int32 {
 		if c.Replica == nil {
 			return 0
 		}
-		return ptr.Deref(c.Replica.Spec.Replicas, 0)
+		return valueOr(c.Replica.Spec.Replicas, 0)
 	}
 	low := max(1, c.Template.MinReplicas)
 	if c.Replica == nil {
 		return low
 	}
-	now := ptr.Deref(c.Replica.Spec.Replicas, 0)
+	now := valueOr(c.Replica.Spec.Replicas, 0)
 	class := v1beta1.AutoscalerHPA
 	if c.Template.Autoscaler != nil && c.Template.Autoscaler.Class != "" {
 		class = c.Template.Autoscaler.Class
@@ -215,7 +214,7 @@ func (c *component) instances(w *World, permit rollout.Permit, pause rollout.Pau
 		in.StartHold = &instance.Hold{Gate: v1beta1.GatePlan, Reason: fmt.Sprintf(
 			"update strategy %s is not supported by this release; set lifecycle.updateStrategy.type: SurgeThenDrain", s)}
 	}
-	if permit.Grouped {
+	if w.Service != nil && w.Service.Spec.Rollout != nil && len(w.Service.Spec.Rollout.Groups) > 0 {
 		for _, peer := range peers {
 			if peer != c.Type {
 				in.Env = append(in.Env, corev1.EnvVar{

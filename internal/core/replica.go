@@ -8,8 +8,6 @@ import (
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/utils/ptr"
 
 	"ome.io/ome/api/v1beta1"
 	"ome.io/ome/internal/core/rollout"
@@ -64,7 +62,7 @@ func (c *component) newReplica(w *World, pause rollout.Pause) *v1beta1.Inference
 		},
 		Spec: v1beta1.InferenceReplicaSpec{Component: c.Type, ParentRef: &v1beta1.ParentRef{Name: w.Key.Name}},
 	}
-	r.Spec.Replicas = ptr.To(c.projectedCount())
+	r.Spec.Replicas = new(c.projectedCount())
 	c.stamp(r, w, pause)
 	return r
 }
@@ -89,7 +87,7 @@ func (c *component) stamp(r *v1beta1.InferenceReplica, w *World, pause rollout.P
 		r.Spec.PauseMode = v1beta1.PauseModeFreeze
 	}
 	if n, err := strconv.ParseInt(w.Service.Annotations[v1beta1.RevisionHistoryLimitAnnotation], 10, 32); err == nil && n > 0 {
-		r.Spec.RevisionHistoryLimit = ptr.To(int32(n))
+		r.Spec.RevisionHistoryLimit = new(int32(n))
 	} else {
 		r.Spec.RevisionHistoryLimit = nil
 	}
@@ -110,10 +108,17 @@ func (c *component) stamp(r *v1beta1.InferenceReplica, w *World, pause rollout.P
 	r.Spec.Lifecycle = &t.Lifecycle
 	r.Spec.Autoscaler = t.Autoscaler
 	if r.UID != "" {
-		if n := c.projectedCount(); n != ptr.Deref(r.Spec.Replicas, 0) {
-			r.Spec.Replicas = ptr.To(n)
+		if n := c.projectedCount(); n != valueOr(r.Spec.Replicas, 0) {
+			r.Spec.Replicas = new(n)
 		}
 	}
+}
+
+func valueOr(p *int32, other int32) int32 {
+	if p == nil {
+		return other
+	}
+	return *p
 }
 
 func withAll(m, add map[string]string) map[string]string {
@@ -140,5 +145,3 @@ func (c *component) release() {
 	}
 	c.out.RemoveFinalizer = true
 }
-
-var _ runtime.Object = &v1beta1.InferenceReplica{}

@@ -7,7 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/utils/ptr"
 
 	"ome.io/ome/api/v1beta1"
 	"ome.io/ome/internal/core/plan"
@@ -24,7 +23,7 @@ func (c *component) decideStatus(w *World) {
 	st.AvailableReplicas, st.UpdatedReplicas, st.UpdatedReadyReplicas = res.Available, res.Updated, res.UpdatedReady
 	st.UpdateRevision = c.target.Name
 	if c.collision > 0 {
-		st.CollisionCount = ptr.To(c.collision)
+		st.CollisionCount = new(c.collision)
 	}
 	st.LabelSelector = labels.Set(selector(w.Key.Name, c.Type)).String()
 	if c.settledOnTarget() {

@@ -28,12 +28,12 @@ func (d *decider) atRest(row *v1beta1.InstanceStatus) {
 	s := d.podsOf(row.Index)
 	active, other := s.bySlot[row.ActiveOrdinal], s.bySlot[1-row.ActiveOrdinal]
 	switch {
-	case !active.live() && other.live() && other.hash == d.hashOf(row.RunningRevision):
-		// The serving pod is in the other slot: the row follows it.
-		row.ActiveOrdinal = 1 - row.ActiveOrdinal
+	case !active.live() && other.live() && d.revisionOf(other.hash) != "":
+		// What is left of the Instance is in the other slot: the row follows it.
+		row.ActiveOrdinal, row.RunningRevision = 1-row.ActiveOrdinal, d.revisionOf(other.hash)
 		active, other = other, active
 	case !active.live() && other.live():
-		d.open(row, v1beta1.OperationUpdate, v1beta1.StepSurge, row.RunningRevision, "the serving pod is gone")
+		d.open(row, v1beta1.OperationUpdate, v1beta1.StepDrain, row.RunningRevision, "its pod is of no known revision")
 		d.advanceUpdate(row)
 		return
 	case !active.live():
@@ -143,15 +143,10 @@ func (d *decider) advanceUpdate(row *v1beta1.InstanceStatus) {
 	d.removeStrays(s, row.Operation)
 
 	if !d.bringUp(row, keep, row.Operation.TargetRevision) {
-		switch {
-		case old.live():
-			// Going on draining would take the last serving pod out.
-			d.toStep(row, v1beta1.StepSurge)
-			if old.containersReady && !old.gate {
-				d.act(PodServe, old, row.Operation, "InRotation")
-			}
-		case row.Operation.Step == v1beta1.StepSurgeDrain:
-			d.finish(row, keep)
+		// Going on draining would take the last serving pod out.
+		d.toStep(row, v1beta1.StepSurge)
+		if old.live() && old.containersReady && !old.gate {
+			d.act(PodServe, old, row.Operation, "InRotation")
 		}
 		return
 	}
@@ -208,8 +203,11 @@ func (d *decider) retarget(row *v1beta1.InstanceStatus) {
 	s := d.podsOf(row.Index)
 	active, other := s.bySlot[row.ActiveOrdinal], s.bySlot[1-row.ActiveOrdinal]
 	switch {
-	case want == row.RunningRevision && (active.live() || op.Step == v1beta1.StepSurge):
+	case want == row.RunningRevision && active.live():
 		d.open(row, v1beta1.OperationUpdate, v1beta1.StepSurge, want, "the previous revision is wanted again")
+	case want == row.RunningRevision && !other.serving() && op.Step != v1beta1.StepSurgeDrain:
+		// Neither pod serves: the one that came up for nothing makes room first.
+		d.open(row, v1beta1.OperationUpdate, v1beta1.StepDrain, want, "the previous revision is wanted again")
 	case op.TargetRevision == row.RunningRevision:
 		// An extra pod is on its way out: that ends first.
 	case op.Step != v1beta1.StepSurgeDrain && d.mayStart() && (active.serving() || !other.serving()):
@@ -232,6 +230,5 @@ func (d *decider) advanceDelete(row *v1beta1.InstanceStatus) {
 		d.gone[row.Index] = true
 		return
 	}
-	d.removing += s.listed
 	s.all(func(p *pod) { d.remove(p, row.Operation, "ScaledDown") })
 }

@@ -13,21 +13,22 @@ func (d *decider) slotsUsed() (used int32) {
 	for i := range d.rows {
 		row := &d.rows[i]
 		s := d.podsOf(row.Index)
-		n := d.heldPods(s)
-		if row.Phase == v1beta1.InstanceDeleting {
-			used += max(0, n-1)
-			continue
-		}
-		if d.willCreate(row, s) {
-			n++
-		}
-		used += max(0, n-1)
+		used += max(0, d.podsHeld(row, s)-1)
 	}
 	return used
 }
 
-func (d *decider) heldPods(s *slots) (n int32) {
+// podsHeld counts the pods of an Instance, and the one that its operation has yet
+// to create: that one keeps its place while a predecessor of its name is leaving.
+func (d *decider) podsHeld(row *v1beta1.InstanceStatus, s *slots) (n int32) {
+	building := d.building(row)
+	if building >= 0 && !s.bySlot[building].live() {
+		n++
+	}
 	s.all(func(p *pod) {
+		if p.ordinal == building && !p.live() {
+			return
+		}
 		if p.terminating {
 			if !d.in.Now.Before(p.graceEnds()) {
 				return
@@ -39,18 +40,19 @@ func (d *decider) heldPods(s *slots) (n int32) {
 	return n
 }
 
-// willCreate is true while the row's operation has its pod still to create.
-func (d *decider) willCreate(row *v1beta1.InstanceStatus, s *slots) bool {
-	if row.Operation == nil {
-		return false
+// building is the slot whose pod the row's operation brings up, -1 for none.
+func (d *decider) building(row *v1beta1.InstanceStatus) int32 {
+	if row.Operation != nil {
+		switch row.Operation.Type {
+		case v1beta1.OperationCreate:
+			return row.ActiveOrdinal
+		case v1beta1.OperationUpdate:
+			if row.Operation.Step != v1beta1.StepDrain {
+				return keepSlot(row)
+			}
+		}
 	}
-	switch row.Operation.Type {
-	case v1beta1.OperationCreate:
-		return s.bySlot[row.ActiveOrdinal] == nil
-	case v1beta1.OperationUpdate:
-		return row.Operation.Step != v1beta1.StepDrain && s.bySlot[keepSlot(row)] == nil
-	}
-	return false
+	return -1
 }
 
 // budgetHold words the denial, naming a pod that holds a slot when there is one.

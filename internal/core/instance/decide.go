@@ -11,20 +11,21 @@ import (
 	"ome.io/ome/api/v1beta1"
 )
 
-// Decide advances the open operations, opens new ones in the order scale-down,
-// repair, create, update, and sums the result.
+// Decide opens scale-downs, advances what is open, then opens repairs, creations
+// and updates, and sums the result.
 func Decide(in Input) Result {
 	d := decider{in: &in, byIndex: census(&in)}
 	d.rows = slices.Clone(in.Rows)
 	slices.SortStableFunc(d.rows, func(a, b v1beta1.InstanceStatus) int { return cmp.Compare(a.Index, b.Index) })
 
 	d.adoptUnaccounted()
+	// Before anything else is done for a row that is about to leave.
+	d.openDeletes()
 	for i := range d.rows {
 		d.advance(&d.rows[i])
 	}
 	d.rows = slices.DeleteFunc(d.rows, func(r v1beta1.InstanceStatus) bool { return d.gone[r.Index] })
 
-	d.openDeletes()
 	d.openRepairs()
 	d.openCreates()
 	d.openUpdates()
@@ -41,8 +42,6 @@ type decider struct {
 	// gone are rows whose last pod left.
 	gone map[int32]bool
 	ids  int
-	// removing counts pods in removal by Delete operations, for the batch bound.
-	removing int32
 }
 
 var noPods slots
@@ -123,6 +122,23 @@ func (d *decider) settle(row *v1beta1.InstanceStatus, revision string) {
 func (d *decider) hashOf(revision string) string {
 	if r, ok := d.in.Revisions[revision]; ok {
 		return r.Hash
+	}
+	return ""
+}
+
+// revisionOf is the name of the known revision with that hash, "" for none. When
+// several share a hash, which only a collision could bring, the target wins.
+func (d *decider) revisionOf(hash string) string {
+	switch hash {
+	case "":
+		return ""
+	case d.in.Target.Hash:
+		return d.in.Target.Name
+	}
+	for name, r := range d.in.Revisions {
+		if r.Hash == hash {
+			return name
+		}
 	}
 	return ""
 }

@@ -12,9 +12,12 @@ import (
 // rows stay before others, low indexes before high ones.
 func (d *decider) openDeletes() {
 	keep := make([]*v1beta1.InstanceStatus, 0, len(d.rows))
+	var removing int32
 	for i := range d.rows {
 		if row := &d.rows[i]; row.Phase != v1beta1.InstanceDeleting {
 			keep = append(keep, row)
+		} else {
+			removing += d.podsOf(row.Index).listed
 		}
 	}
 	if len(keep) <= int(d.in.Desired) {
@@ -32,15 +35,14 @@ func (d *decider) openDeletes() {
 	})
 	for _, row := range keep[d.in.Desired:] {
 		cost := max(1, d.podsOf(row.Index).listed)
-		if d.in.DeleteBatch > 0 && d.removing > 0 && d.removing+cost > d.in.DeleteBatch {
+		if d.in.DeleteBatch > 0 && removing > 0 && removing+cost > d.in.DeleteBatch {
 			return // removals under way end first; their events bring the next pass
 		}
+		removing += cost
 		row.LastFailure = nil
 		d.open(row, v1beta1.OperationDelete, v1beta1.StepDrain, "", "scale-down")
 		row.ReadySince = nil
-		d.advanceDelete(row)
 	}
-	d.rows = slices.DeleteFunc(d.rows, func(r v1beta1.InstanceStatus) bool { return d.gone[r.Index] })
 }
 
 // buildRevision is what a new or rebuilt Instance runs: the target, unless a gate
