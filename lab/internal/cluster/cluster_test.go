@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -158,7 +159,7 @@ func TestOptionsSayWhatIsMissing(t *testing.T) {
 	if err := o.Complete(); err == nil || !strings.Contains(err.Error(), "--nodes=0") {
 		t.Errorf("no nodes: err = %v", err)
 	}
-	o = Options{Nodes: 1, Config: t.TempDir(), Manager: "/bin/true"}
+	o = Options{Nodes: 1, NodeGrace: 5 * time.Second, Config: t.TempDir(), Manager: "/bin/true"}
 	if err := o.Complete(); err == nil || !strings.Contains(err.Error(), "--config-dir") {
 		t.Errorf("no manifests: err = %v", err)
 	}

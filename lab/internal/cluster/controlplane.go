@@ -214,7 +214,7 @@ func (s *supervisor) controllerManagerUnit() *unit {
 				"--use-service-account-credentials", "--leader-elect=false", "--controllers=*",
 				"--kube-api-qps=5000", "--kube-api-burst=10000",
 				"--concurrent-deployment-syncs=20", "--concurrent-replicaset-syncs=20", "--concurrent-service-endpoint-syncs=20",
-				"--node-monitor-period=1s", "--node-monitor-grace-period=5s", "--node-startup-grace-period=10s",
+				"--node-monitor-period=1s", "--node-monitor-grace-period="+s.o.NodeGrace.String(), "--node-startup-grace-period=10s",
 				// One node in ten seconds is the stock rate, and then a dead node takes its turn to be emptied.
 				"--node-eviction-rate=100", "--secondary-node-eviction-rate=100",
 				"--horizontal-pod-autoscaler-sync-period=2s", "--horizontal-pod-autoscaler-downscale-stabilization=5s",

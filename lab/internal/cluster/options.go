@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"time"
 
 	"k8s.io/client-go/rest"
 
@@ -24,6 +25,8 @@ type Options struct {
 	ManagerFlags []string `json:"managerFlags,omitempty"`
 	// Config holds the product's crd, rbac and webhook directories.
 	Config string `json:"config"`
+	// NodeGrace is how long a silent node counts as ready.
+	NodeGrace time.Duration `json:"nodeGrace"`
 	// Audit writes logs/audit.log, one line for each request.
 	Audit bool `json:"audit,omitempty"`
 	// Binaries of the control plane, by name.
@@ -49,6 +52,9 @@ type Simulator func(ctx context.Context, cfg NodeConfig) error
 func (o *Options) Complete() error {
 	if o.Nodes < 1 || o.Nodes > 5000 {
 		return fmt.Errorf("--nodes=%d: want 1 to 5000", o.Nodes)
+	}
+	if o.NodeGrace < 3*time.Second {
+		return fmt.Errorf("--node-grace=%s: want at least 3s, a heartbeat comes every 2s", o.NodeGrace)
 	}
 	if o.Config == "" {
 		source, err := binaries.FindSource()

@@ -30,6 +30,8 @@ type Progress struct {
 	Error string        `json:"error,omitempty"`
 }
 
+const settleTimeout = 20 * time.Second
+
 type supervisor struct {
 	l   Layout
 	o   Options
@@ -239,7 +241,33 @@ func (s *supervisor) bringUp(ctx context.Context) error {
 		manager := s.add(s.managerUnit())
 		return s.step(manager.name, func() error { return s.boot(gctx, manager) })
 	})
-	return g.Wait()
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	return s.settle(ctx)
+}
+
+// settle asks everything once more: what was started first may have fallen over while the rest came up.
+func (s *supervisor) settle(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
+	defer cancel()
+	for _, u := range s.order {
+		for {
+			u.mu.Lock()
+			url, proc := u.health(u.ports), u.proc
+			u.mu.Unlock()
+			err := s.probe(ctx, url)
+			if err == nil {
+				break
+			}
+			select {
+			case <-ctx.Done():
+				return fmt.Errorf("%s was ready and is no more: %w; the end of %s:\n%s", u.name, err, proc.LogFile, process.Tail(proc.LogFile, 8))
+			case <-time.After(200 * time.Millisecond):
+			}
+		}
+	}
+	return nil
 }
 
 func healthClient(ca *pki.CA, cert tls.Certificate) *http.Client {
