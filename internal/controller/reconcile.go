@@ -58,6 +58,9 @@ func (r *reconciler) Reconcile(ctx context.Context, key types.NamespacedName) (r
 		return reconcile.Result{RequeueAfter: early}, nil
 	}
 	if err := state.fence.settle(ctx, r.live, r.stores); err != nil {
+		if ctx.Err() != nil {
+			return reconcile.Result{}, nil
+		}
 		metrics.Pass(passFailed)
 		return reconcile.Result{}, err
 	}
@@ -80,6 +83,11 @@ func (r *reconciler) Reconcile(ctx context.Context, key types.NamespacedName) (r
 	took := r.clock.Since(now)
 	state.decided(now, took)
 	metrics.Stage("decide", took)
+	for i := range decision.Components {
+		if reason := decision.Components[i].CodecError; reason != "" {
+			metrics.CodecError(reason)
+		}
+	}
 
 	p := pass{
 		sender: sender{
@@ -120,6 +128,9 @@ func fingerprint(w core.World) string {
 
 // result says when to look again.
 func (r *reconciler) result(ctx context.Context, p *pass) (reconcile.Result, error) {
+	if ctx.Err() != nil {
+		return reconcile.Result{}, nil // told to stop: the next manager goes on
+	}
 	if len(p.errs) > 0 {
 		metrics.Pass(passFailed)
 		return reconcile.Result{}, summary(p.errs)
@@ -128,7 +139,7 @@ func (r *reconciler) result(ctx context.Context, p *pass) (reconcile.Result, err
 	if len(p.conflicts) > 0 {
 		// Somebody else wrote first. That is normal, and the cure is to decide again.
 		metrics.Pass(passConflict)
-		log.FromContext(ctx).V(1).Info("deciding again", "key", p.key, "conflicts", p.conflicts)
+		log.FromContext(ctx).V(1).Info("deciding again", "conflicts", p.conflicts)
 		return reconcile.Result{RequeueAfter: p.state.conflictDelay()}, nil
 	}
 	p.state.conflicts = 0
@@ -174,7 +185,7 @@ func (r *reconciler) waitForCaches(ctx context.Context, state *keyState, lag str
 
 // newSeed makes the IDs of a pass unlike those of any other.
 func newSeed() string {
-	var b [5]byte
+	var b [6]byte
 	if _, err := rand.Read(b[:]); err != nil {
 		panic(err) // the kernel has no randomness: nothing works
 	}
@@ -182,7 +193,7 @@ func newSeed() string {
 }
 
 // latestVersion asks the API server for the version that a kind is at.
-func latestVersion(reader client.Reader, scheme schemer) func(context.Context, kind) (string, error) {
+func latestVersion(reader client.Reader, scheme schemer, namespace string) func(context.Context, kind) (string, error) {
 	return func(ctx context.Context, k kind) (string, error) {
 		gvks, _, err := scheme.ObjectKinds(newObject(k))
 		if err != nil {
@@ -190,8 +201,12 @@ func latestVersion(reader client.Reader, scheme schemer) func(context.Context, k
 		}
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(gvks[0].GroupVersion().WithKind(gvks[0].Kind + "List"))
+		opts := []client.ListOption{client.Limit(1)}
+		if k == kindConfigMap {
+			opts = append(opts, client.InNamespace(namespace)) // the only ones the manager may read
+		}
 		// No resourceVersion: the answer comes from a quorum of the store.
-		if err := reader.List(ctx, list, client.Limit(1)); err != nil {
+		if err := reader.List(ctx, list, opts...); err != nil {
 			return "", fmt.Errorf("%s: %w", k, err)
 		}
 		return list.ResourceVersion, nil

@@ -29,22 +29,9 @@ func TestRollOnAnAPIServer(t *testing.T) {
 		t.Fatalf("engine runs %v", got)
 	}
 
-	v2 := sample(t, "mistral-pd-v2.yaml", &v1beta1.InferenceService{})
-	if err := c.Get(t.Context(), key, isvc); err != nil {
-		t.Fatal(err)
-	}
-	isvc.Spec = v2.Spec
-	if err := c.Update(t.Context(), isvc); err != nil {
-		t.Fatal(err)
-	}
+	roll(t, c, isvc)
 	until(t, "the roll to end", ready)
-	for comp, want := range map[v1beta1.ComponentType]string{
-		v1beta1.EngineComponent: "lab.ome.io/engine:v2", v1beta1.DecoderComponent: "lab.ome.io/decoder:v2", v1beta1.RouterComponent: "lab.ome.io/router:v1",
-	} {
-		if got := images(t, c, namespace, comp); !slices.Equal(got, []string{want}) {
-			t.Errorf("%s runs %v, want only %s", comp, got, want)
-		}
-	}
+	expectRolled(t, c, namespace)
 
 	quiet(t, sent, 20*time.Second)
 }

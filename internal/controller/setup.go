@@ -94,7 +94,7 @@ func (c *Controller) Start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("client: %w", err)
 	}
-	latest := latestVersion(direct, c.mgr.GetScheme())
+	latest := latestVersion(direct, c.mgr.GetScheme(), c.options.Namespace)
 	least, err := latestOfAll(ctx, latest, log)
 	if err != nil {
 		return nil // told to stop
@@ -195,10 +195,16 @@ func (c *Controller) runPasses(ctx context.Context, w *watched, direct client.Cl
 	controller, err := ctrl.NewTypedUnmanaged("inferenceservice", ctrl.TypedOptions[types.NamespacedName]{
 		MaxConcurrentReconciles: c.options.Workers,
 		Reconciler:              r,
-		Logger:                  c.mgr.GetLogger(),
-		RecoverPanic:            ptr.To(true),
-		SkipNameValidation:      ptr.To(c.options.SkipNameValidation),
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](100*time.Millisecond, 30*time.Second),
+		LogConstructor: func(key *types.NamespacedName) logr.Logger {
+			l := c.mgr.GetLogger().WithName("controller")
+			if key != nil {
+				l = l.WithValues("namespace", key.Namespace, "service", key.Name)
+			}
+			return l
+		},
+		RecoverPanic:       ptr.To(true),
+		SkipNameValidation: ptr.To(c.options.SkipNameValidation),
+		RateLimiter:        workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](100*time.Millisecond, 30*time.Second),
 	})
 	if err != nil {
 		return err

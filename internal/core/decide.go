@@ -1,11 +1,13 @@
 package core
 
 import (
+	"errors"
 	"time"
 
 	"ome.io/ome/api/v1beta1"
 	"ome.io/ome/internal/core/plan"
 	"ome.io/ome/internal/core/rollout"
+	"ome.io/ome/internal/core/rows"
 )
 
 // Decide is the whole judgement of one pass.
@@ -60,9 +62,22 @@ func Decide(w World) Decision {
 	}
 	services(&w, components, &out)
 	for _, c := range components {
+		c.out.CodecError = codecError(c.unreadable)
 		out.Components = append(out.Components, c.out)
 	}
 	return out
+}
+
+// codecError is the stable word of an error of package rows.
+func codecError(err error) string {
+	var decode *rows.DecodeError
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &decode):
+		return string(decode.Reason)
+	}
+	return "encode"
 }
 
 func wake(out *Decision, at time.Time) {

@@ -142,6 +142,9 @@ type ComponentDecision struct {
 	ReplicaStatusUrgent bool
 	// Pods are the pod calls that ReplicaStatus authorizes.
 	Pods []PodAction
+	// CodecError is the stable word for why Instance rows could not be read or
+	// written; empty when they could.
+	CodecError string
 }
 
 // The words of package instance that a Decision is made of.

@@ -76,11 +76,6 @@ var (
 		Help: "Passes that met Instance rows which could not be read or written, by reason.",
 	}, []string{"reason"})
 
-	scaleDownActive = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "ome_omenative_scale_down_active_pods",
-		Help: "Pods in removal by a scale-down.",
-	}, []string{"namespace", "isvc", "component"})
-
 	settingsProblems = prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "ome_settings_problems",
 		Help: "Values of the settings ConfigMap that could not be used.",
@@ -89,7 +84,7 @@ var (
 
 func init() {
 	metrics.Registry.MustRegister(writes, writeSeconds, conflicts, passes, passSeconds, inFlight, heldStatus,
-		statusWrites, statusBytes, statusConversions, codecErrors, scaleDownActive, settingsProblems)
+		statusWrites, statusBytes, statusConversions, codecErrors, settingsProblems)
 }
 
 // Write counts one write and its time.
@@ -138,17 +133,11 @@ func ReplicaStatusConverted(from, to string) { statusConversions.WithLabelValues
 // CodecError counts rows that could not be read or written.
 func CodecError(reason string) { codecErrors.WithLabelValues(reason).Inc() }
 
-// ScaleDownActive records the pods in removal of one component.
-func ScaleDownActive(namespace, service, component string, pods int) {
-	scaleDownActive.WithLabelValues(namespace, service, component).Set(float64(pods))
-}
-
 // SettingsProblems records how many settings are bad now.
 func SettingsProblems(n int) { settingsProblems.Set(float64(n)) }
 
 // Forget drops the series of a service that is gone.
 func Forget(namespace, service string) {
-	scaleDownActive.DeletePartialMatch(prometheus.Labels{"namespace": namespace, "isvc": service})
 	for _, c := range v1beta1.Components() {
 		statusBytes.DeletePartialMatch(prometheus.Labels{"namespace": namespace, "name": v1beta1.ReplicaName(service, c)})
 	}
