@@ -97,3 +97,40 @@ func TestPropertyFloor(t *testing.T) {
 		}
 	})
 }
+
+// One changed byte in stored columns is refused, or is itself canonical.
+func TestPropertyChangedByte(t *testing.T) {
+	refused, accepted := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		var s v1beta1.InferenceReplicaStatus
+		Apply(&s, Encoded{Columns: columnsOf(normalized(drawRows(t)))})
+		raw, err := json.Marshal(&s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 20 {
+			at := rapid.IntRange(0, len(raw)-1).Draw(t, "at")
+			changed := append([]byte(nil), raw...)
+			changed[at] = rapid.SampledFrom([]byte(`0123456789,-"[]:aRe `)).Draw(t, "byte")
+			var stored v1beta1.InferenceReplicaStatus
+			if json.Unmarshal(changed, &stored) != nil {
+				continue
+			}
+			rows, err := Decode(&stored, 4096)
+			if err != nil {
+				refused++
+				continue
+			}
+			accepted++
+			if stored.InstanceStatusColumns == nil {
+				continue
+			}
+			if diff := cmp.Diff(stored.InstanceStatusColumns, columnsOf(rows)); diff != "" {
+				t.Fatalf("%s decodes and is not canonical (-stored +again):\n%s", changed, diff)
+			}
+		}
+	})
+	if refused == 0 || accepted == 0 {
+		t.Errorf("%d changes refused and %d accepted: the test reaches only one side", refused, accepted)
+	}
+}
