@@ -300,16 +300,22 @@ func TestTwoLabsSideBySide(t *testing.T) {
 		if out, err := b.run("status"); err == nil || !strings.Contains(out, "is gone") {
 			t.Errorf("status: err %v\n%s", err, out)
 		}
-		out, err := b.up("--nodes", "1", "--no-manager")
-		if err != nil || !strings.Contains(out, "the old lab in "+b.dir+" is gone") {
-			t.Errorf("up again: err %v\n%s", err, out)
+	})
+	t.Run("a failed start leaves nothing", func(t *testing.T) {
+		b := b.in(t)
+		out, err := b.up("--manager-bin", self, "--manager-flag=--fail=on-purpose")
+		for _, want := range []string{
+			"the old lab in " + b.dir + " is gone",
+			"ome-manager ended before it was ready",
+			"stand-in told to fail: on-purpose",
+		} {
+			if err == nil || !strings.Contains(out, want) {
+				t.Errorf("err %v, output without %q:\n%s", err, want, out)
+			}
 		}
-		list, err := b.admin().AppsV1().Deployments("").List(ctx, metav1.ListOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(list.Items) != 0 {
-			t.Errorf("the new lab has %d deployments of the old one", len(list.Items))
+		b.nothingRuns()
+		if _, err := os.Stat(filepath.Join(b.dir, "state.json")); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("state.json is left: %v", err)
 		}
 	})
 	t.Run("down keeps logs and nothing else", func(t *testing.T) {
@@ -405,22 +411,6 @@ func managerOfLab(ctx context.Context, t *testing.T, l *lab) {
 	l.must("manager", "start")
 	if err := create("again", ""); err != nil {
 		t.Errorf("after the manager came back: %v", err)
-	}
-}
-
-func TestAFailedStartLeavesNothing(t *testing.T) {
-	l := newLab(t)
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := l.up("--manager-bin", self, "--manager-flag=--fail=on-purpose")
-	if err == nil || !strings.Contains(out, "ome-manager ended before it was ready") || !strings.Contains(out, "stand-in told to fail: on-purpose") {
-		t.Errorf("err %v, output:\n%s", err, out)
-	}
-	l.nothingRuns()
-	if _, err := os.Stat(filepath.Join(l.dir, "state.json")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("state.json is left: %v", err)
 	}
 }
 

@@ -2,6 +2,8 @@ package cluster
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -113,5 +115,40 @@ func TestAProgramThatDiesIsStartedAgain(t *testing.T) {
 			t.Fatalf("not started again: %+v", u.record())
 		}
 		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+func TestStartCleanEndsWhatADeadSupervisorLeft(t *testing.T) {
+	s := testSupervisor(t)
+	s.progress = json.NewEncoder(io.Discard)
+	left, err := process.Start(process.Spec{Name: "etcd", Path: "/bin/sleep", Args: []string{"600"}, LogFile: s.l.Log("etcd")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = left.Kill() })
+	old := &State{Supervisor: process.Identity{PID: left.PID, Start: "0"}, Components: []Component{{Name: "etcd", Identity: left.Identity}}}
+	if err := s.l.save(old); err != nil {
+		t.Fatal(err)
+	}
+	if err := writeFiles(s.l.etcd(), map[string][]byte{"data": nil}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.startClean(); err != nil {
+		t.Fatal(err)
+	}
+	if left.Alive() {
+		t.Error("the process that was left is alive")
+	}
+	for _, path := range []string{s.l.etcd(), s.l.Log("etcd")} {
+		if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s of the old lab: %v", path, err)
+		}
+	}
+	st, err := s.l.LoadRunning()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(st.Components) != 0 {
+		t.Errorf("components of the old lab: %v", st.Components)
 	}
 }
