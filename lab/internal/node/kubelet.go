@@ -1,6 +1,7 @@
 package node
 
 import (
+	"bytes"
 	"container/heap"
 	"context"
 	"log/slog"
@@ -31,8 +32,10 @@ type entry struct {
 	writing bool      // a write is in flight
 	retry   time.Time // no write before this
 	fails   int
-	gone    bool // the API no longer has it
-	deleted bool // our delete was accepted
+	patched []byte // the last status patch that was accepted
+	repeats int    // how often in a row it was the same
+	gone    bool   // the API no longer has it
+	deleted bool   // our delete was accepted
 }
 
 // kubelet runs the pods of every node. All its fields but the queue and the log index belong to
@@ -215,6 +218,7 @@ func (k *kubelet) write(e *entry) {
 			k.post(func() {
 				k.written(e, "patch status", err)
 				if err == nil {
+					k.notRepeating(e, patch)
 					pod.ManagedFields = nil
 					k.see(pod)
 					k.look(e)
@@ -253,6 +257,18 @@ func (k *kubelet) written(e *entry, verb string, err error) {
 	if k.ctx.Err() == nil && !apierrors.IsNotFound(err) && !e.gone {
 		k.log.Warn("pod write failed", "verb", verb, "pod", e.key, "node", e.node, "err", err)
 	}
+}
+
+// notRepeating slows a pod down whose patch is accepted and changes nothing: a bug here, or a
+// status that something else keeps setting back.
+func (k *kubelet) notRepeating(e *entry, patch []byte) {
+	if !bytes.Equal(patch, e.patched) {
+		e.patched, e.repeats = patch, 0
+		return
+	}
+	e.repeats++
+	e.retry = time.Now().Add(backOff(100*time.Millisecond, time.Minute, e.repeats))
+	k.log.Warn("the same status was written again", "pod", e.key, "times", e.repeats+1, "patch", string(patch))
 }
 
 // stopNode makes a node vanish: its pods' sockets close and nothing of it is written any more.

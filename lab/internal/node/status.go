@@ -219,10 +219,10 @@ func (m *machine) patch() []byte {
 		changes["podIP"] = want.PodIP
 		changes["podIPs"] = []any{map[string]string{"$patch": "replace"}, want.PodIPs[0]}
 	}
-	var conditions []corev1.PodCondition
+	var conditions []map[string]any
 	for _, c := range want.Conditions {
 		if !sameCondition(old.Conditions, c) {
-			conditions = append(conditions, c)
+			conditions = append(conditions, conditionPatch(c))
 		}
 	}
 	if conditions != nil {
@@ -241,6 +241,21 @@ func (m *machine) patch() []byte {
 		panic(err) // API types always marshal
 	}
 	return data
+}
+
+// conditionPatch spells out every field: a merge keeps what a patch doesn't name, so the reason of
+// a condition that became True would stay.
+func conditionPatch(c corev1.PodCondition) map[string]any {
+	orNull := func(s string) any {
+		if s == "" {
+			return nil
+		}
+		return s
+	}
+	return map[string]any{
+		"type": c.Type, "status": c.Status, "reason": orNull(c.Reason), "message": orNull(c.Message),
+		"lastTransitionTime": c.LastTransitionTime, "observedGeneration": c.ObservedGeneration,
+	}
 }
 
 // sameCondition ignores observedGeneration, which moves with every edit of the spec.

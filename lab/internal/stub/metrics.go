@@ -82,6 +82,7 @@ func (m *metrics) write(out io.Writer, id *Identity) {
 	errors[id.Revision] = 0
 	for _, k := range keys {
 		c := m.series[k]
+		errors[k.revision] += 0 // a rate over a revision without errors is 0, not absent
 		if k.code >= 400 {
 			errors[k.revision] += c.requests
 		}
