@@ -27,11 +27,15 @@ import (
 	_ "ome.io/ome/lab/internal/node"
 )
 
+// built is where program puts its result; TestMain removes it.
+var built string
+
 var program = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "ome-lab-test-")
 	if err != nil {
 		return "", err
 	}
+	built = dir
 	// The go command reruns a test when a file that it read or a package that it imports has changed; what the program
 	// built here is made of would escape it.
 	files, err := filepath.Glob("../cmd/ome-lab/*.go")
