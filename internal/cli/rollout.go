@@ -65,11 +65,15 @@ func (a *App) showRolloutStatus(cmd *cobra.Command, name string, format guarded.
 	raw, err := client.Get(cmd.Context(), ref)
 	if err != nil {
 		details := []string{guarded.ClassOf(err) + ": " + ref.String()}
+		where := " -n " + guarded.ShellQuote(conn.Namespace)
+		if conn.Context != "" {
+			where += " --context=" + guarded.ShellQuote(conn.Context)
+		}
 		switch {
 		case apierrors.IsNotFound(err):
-			details = append(details, "to see what is there: kubectl get inferenceservices -n "+guarded.ShellQuote(conn.Namespace))
+			details = append(details, "to see what is there: kubectl get inferenceservices.ome.io"+where)
 		case apierrors.IsForbidden(err):
-			details = append(details, "to check your rights: kubectl auth can-i get inferenceservices.ome.io -n "+guarded.ShellQuote(conn.Namespace))
+			details = append(details, "to check your rights: kubectl auth can-i get inferenceservices.ome.io"+where)
 		}
 		return asError("get InferenceService: "+guarded.ServerText(err), err, details...)
 	}

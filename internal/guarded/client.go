@@ -116,10 +116,9 @@ func (c *Client) ListMetadata(ctx context.Context, ref Ref, limit int) ([]byte, 
 	return c.do(ctx, req, ref, maxListBytes)
 }
 
-// Patch sends one JSON Patch. It is never sent twice: a replay could act on a
-// state that nobody looked at.
+// Patch sends one JSON Patch.
 func (c *Client) Patch(ctx context.Context, ref Ref, subresource string, body []byte, dryRun bool) ([]byte, error) {
-	req := c.rest.Patch(types.JSONPatchType).MaxRetries(0).Body(body).Param("fieldManager", "kubectl-ome")
+	req := c.rest.Patch(types.JSONPatchType).Body(body).Param("fieldManager", "kubectl-ome")
 	if dryRun {
 		req = req.Param("dryRun", "All")
 	}
@@ -135,7 +134,10 @@ func (c *Client) do(ctx context.Context, req *rest.Request, ref Ref, limit int64
 		ctx, cancel = context.WithTimeout(ctx, c.timeout)
 		defer cancel()
 	}
-	req = req.Resource(ref.Resource)
+	// client-go would repeat a request, the patch included, when the answer says
+	// Retry-After. What a person confirmed is sent once, and a read that fails
+	// shouldn't eat the time for the prompt.
+	req = req.MaxRetries(0).Resource(ref.Resource)
 	if ref.Namespace != "" {
 		req = req.Namespace(ref.Namespace)
 	}

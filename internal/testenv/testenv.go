@@ -9,12 +9,17 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 // Version is the Kubernetes version whose binaries are used.
 const Version = "v1.37.2"
+
+const patience = 2 * time.Minute
 
 // Assets finds the directory that holds etcd and kube-apiserver:
 // $KUBEBUILDER_ASSETS, else the lab's cache.
@@ -56,10 +61,15 @@ func Environment() (*envtest.Environment, error) {
 	if err != nil {
 		return nil, err
 	}
+	logf.SetLogger(logr.Discard())
 	return &envtest.Environment{
 		BinaryAssetsDirectory: assets,
 		CRDDirectoryPaths:     dirs,
 		ErrorIfCRDPathMissing: true,
+		// Generous: tests of several packages start their servers at once.
+		ControlPlaneStartTimeout: patience,
+		ControlPlaneStopTimeout:  patience,
+		CRDInstallOptions:        envtest.CRDInstallOptions{MaxTime: patience},
 	}, nil
 }
 

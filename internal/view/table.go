@@ -42,12 +42,13 @@ func (t *Table) Write(w io.Writer, width int) error {
 	return err
 }
 
-// shrink narrows the widest columns, never below their header, until the table fits.
+// shrink narrows the widest columns, never below their header, until the table
+// fits. The first column names the row, so it gives way last.
 func (t *Table) shrink(widths []int, width int) {
 	for total(widths) > width {
-		widest := -1
-		for i := range widths {
-			if widths[i] > runes(t.Header[i]) && (widest < 0 || widths[i] > widths[widest]) {
+		widest := 0
+		for i := 1; i < len(widths); i++ {
+			if widths[i] > runes(t.Header[i]) && (widest == 0 || widths[i] > widths[widest]) {
 				widest = i
 			}
 		}
@@ -91,15 +92,15 @@ func (t *Table) fields(b *strings.Builder) {
 	}
 }
 
-// wrap cuts a cell into lines of at most width characters, at a space or after
-// a hyphen when there is one in the second half.
+// wrap cuts a cell into lines of at most width characters, at a space or after a
+// hyphen or comma when there is one in the second half.
 func wrap(s string, width int) []string {
 	r := []rune(s)
 	var lines []string
 	for len(r) > width {
 		at := width
 		for i := width; i > width/2; i-- {
-			if r[i] == ' ' || r[i-1] == '-' {
+			if r[i] == ' ' || r[i-1] == '-' || r[i-1] == ',' {
 				at = i
 				break
 			}
