@@ -12,7 +12,7 @@ type RolloutStatus struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// observedPause is the pause in force: empty, true or freeze.
-	// +kubebuilder:validation:Enum="";true;freeze
+	// +kubebuilder:validation:Enum="";"true";freeze
 	// +optional
 	ObservedPause string `json:"observedPause,omitempty"`
 

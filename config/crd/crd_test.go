@@ -90,6 +90,19 @@ func TestOwnFieldsAreDescribed(t *testing.T) {
 	}
 }
 
+// A marker such as Enum=true without quotes makes a boolean, which no value of a string field equals.
+func TestEnumsHaveTheTypeOfTheirField(t *testing.T) {
+	for name, crd := range load(t) {
+		walk(crd.Spec.Versions[0].Schema.OpenAPIV3Schema, name, func(path string, s *apiextensionsv1.JSONSchemaProps) {
+			for _, v := range s.Enum {
+				if s.Type == "string" && !strings.HasPrefix(string(v.Raw), `"`) {
+					t.Errorf("%s: enum value %s of a string is none: quote it in the marker", path, v.Raw)
+				}
+			}
+		})
+	}
+}
+
 func walk(s *apiextensionsv1.JSONSchemaProps, path string, visit func(string, *apiextensionsv1.JSONSchemaProps)) {
 	visit(path, s)
 	for name, child := range s.Properties {
