@@ -110,7 +110,7 @@ func (t *templateCache) render(s stores, isvc *v1beta1.InferenceService, set con
 }
 
 func template(r render.Result) *core.Template {
-	return &core.Template{
+	t := &core.Template{
 		Runners:                r.Runners,
 		Lifecycle:              r.Lifecycle,
 		MinReadySeconds:        r.MinReadySeconds,
@@ -125,6 +125,8 @@ func template(r render.Result) *core.Template {
 		ServicePorts:           r.ServicePorts,
 		ExcludedAnnotationKeys: r.ExcludedAnnotationKeys,
 	}
+	t.Seal()
+	return t
 }
 
 func templateError(err error) *core.TemplateError {

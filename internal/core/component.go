@@ -37,6 +37,8 @@ type component struct {
 	unreadable error
 	// foreign is set when the replica belongs to an earlier service of this name.
 	foreign bool
+	// sameRows is set when the decided rows are the stored ones, in the stored form.
+	sameRows bool
 	// status is the next status, equal to the stored one when nothing was decided.
 	status v1beta1.InferenceReplicaStatus
 }
@@ -47,7 +49,7 @@ func replicaName(service string, c v1beta1.ComponentType) string { return servic
 func prepare(w *World, in *Component) *component {
 	c := &component{Component: in, out: ComponentDecision{Type: in.Type}}
 	if in.Replica != nil {
-		c.status = *in.Replica.Status.DeepCopy()
+		c.status = in.Replica.Status // what changes is replaced, never written to
 		c.foreign = w.Service != nil && !metav1.IsControlledBy(in.Replica, w.Service)
 		c.rows, c.unreadable = rows.Decode(&in.Replica.Status, int(w.Settings.InstanceStatus.MaxDecodedInstances))
 	}
@@ -75,7 +77,7 @@ func (c *component) resolveRevision(w *World) {
 		owner.Reference = ownerReference(c.Replica, "InferenceReplica")
 		c.collision = valueOr(c.Replica.Status.CollisionCount, 0)
 	}
-	resolved, err := revision.Resolve(c.Revisions, owner, c.revisionInput())
+	resolved, err := revision.Resolve(c.Revisions, owner, c.Template.revisionInput(c.collision))
 	if err != nil {
 		c.TemplateError = &TemplateError{Reason: v1beta1.ReasonRenderFailed, Message: err.Error()}
 		return
@@ -88,18 +90,6 @@ func (c *component) resolveRevision(w *World) {
 	if resolved.Create != nil && c.Replica != nil && !c.foreign && c.unreadable == nil && c.Replica.DeletionTimestamp == nil {
 		c.out.CreateRevisions = append(c.out.CreateRevisions, resolved.Create)
 	}
-}
-
-func (c *component) revisionInput() revision.Input {
-	in := revision.Input{
-		PairingProtocol: c.Template.PairingProtocol, TopologyKey: c.Template.TopologyKey,
-		CollisionCount: c.collision, ExcludedAnnotations: c.Template.ExcludedAnnotationKeys,
-	}
-	for i := range c.Template.Runners {
-		r := &c.Template.Runners[i]
-		in.Runners = append(in.Runners, revision.Runner{Name: r.Name, Size: r.Size, Template: r.Template})
-	}
-	return in
 }
 
 // stored is a revision that the cluster keeps; its template is read only when a

@@ -39,7 +39,8 @@ func (c *component) project(w *World, pause rollout.Pause) {
 		c.out.DeleteReplica = true
 		return
 	}
-	want := c.Replica.DeepCopy()
+	// A shallow copy: stamp replaces what it changes and writes to nothing shared.
+	want := new(*c.Replica)
 	c.stamp(want, w, pause)
 	if c.Template != nil && c.Replica.Annotations[runnersMark] == c.target.Name &&
 		apiequality.Semantic.DeepDerivative(c.Template.Runners, c.Replica.Spec.Runners) {
@@ -80,7 +81,7 @@ func (c *component) stamp(r *v1beta1.InferenceReplica, w *World, pause rollout.P
 		v1beta1.ParentGenerationAnnotation: strconv.FormatInt(w.Service.Generation, 10),
 	})
 	if !slices.Contains(r.Finalizers, v1beta1.InferenceReplicaFinalizer) {
-		r.Finalizers = append(r.Finalizers, v1beta1.InferenceReplicaFinalizer)
+		r.Finalizers = append(slices.Clone(r.Finalizers), v1beta1.InferenceReplicaFinalizer)
 	}
 	r.Spec.Paused, r.Spec.PauseMode = pause != rollout.NotPaused, ""
 	if pause == rollout.Freeze {
@@ -122,11 +123,10 @@ func valueOr(p *int32, other int32) int32 {
 }
 
 func withAll(m, add map[string]string) map[string]string {
-	if m == nil {
-		m = make(map[string]string, len(add))
-	}
-	maps.Copy(m, add)
-	return m
+	out := make(map[string]string, len(m)+len(add))
+	maps.Copy(out, m)
+	maps.Copy(out, add)
+	return out
 }
 
 // release lets a deleted replica go once its pods are gone.

@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"slices"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -32,21 +33,53 @@ func (c *component) decideStatus(w *World) {
 	c.decideHold(w)
 	c.decideReady(w)
 
-	encoded, err := rows.Encode(res.Rows, rows.Options{
-		Encoding:   v1beta1.InstanceStatusEncoding(w.Settings.InstanceStatus.Encoding),
-		MaxDecoded: int(w.Settings.InstanceStatus.MaxDecodedInstances),
-	})
-	if err != nil {
-		// Rows that cannot be stored authorize nothing.
-		c.unreadable = err
-		c.out.Pods = nil
+	if !c.encode(w) {
 		return
 	}
-	rows.Apply(st, encoded)
-	if !apiequality.Semantic.DeepEqual(*st, *old) {
+	if !c.sameRows || !sameStatus(st, old) {
 		c.out.ReplicaStatus = st
 		c.out.ReplicaStatusUrgent = c.urgent(old)
 	}
+}
+
+// encode stores the rows in the status. Rows that did not change keep their form,
+// unless the operator chose another one meanwhile.
+func (c *component) encode(w *World) bool {
+	target := v1beta1.InstanceStatusEncoding(w.Settings.InstanceStatus.Encoding)
+	c.sameRows = slices.EqualFunc(c.rows, c.result.Rows, sameRow)
+	if c.sameRows && rows.EncodingOf(&c.status) == target {
+		return true
+	}
+	encoded, err := rows.Encode(c.result.Rows, rows.Options{Encoding: target, MaxDecoded: int(w.Settings.InstanceStatus.MaxDecodedInstances)})
+	if err != nil {
+		// Rows that cannot be stored authorize nothing.
+		c.unreadable, c.out.Pods = err, nil
+		return false
+	}
+	c.sameRows = c.sameRows && encoded.Encoding == rows.EncodingOf(&c.status)
+	if !c.sameRows {
+		rows.Apply(&c.status, encoded)
+	}
+	return true
+}
+
+// sameRow compares by identity first: a decision replaces what it changes and
+// never writes to it.
+func sameRow(a, b v1beta1.InstanceStatus) bool {
+	return a.Index == b.Index && a.Phase == b.Phase && a.Incarnation == b.Incarnation &&
+		a.RunningRevision == b.RunningRevision && a.TargetRevision == b.TargetRevision &&
+		a.PodCount == b.PodCount && a.ServingPodCount == b.ServingPodCount && a.AvailablePodCount == b.AvailablePodCount &&
+		a.Admitted == b.Admitted && a.ActiveOrdinal == b.ActiveOrdinal && a.ReadySince == b.ReadySince &&
+		(a.Operation == b.Operation || apiequality.Semantic.DeepEqual(a.Operation, b.Operation)) && a.LastFailure == b.LastFailure &&
+		len(a.Conditions) == len(b.Conditions) && len(a.Announced) == len(b.Announced)
+}
+
+// sameStatus compares everything but the rows.
+func sameStatus(a, b *v1beta1.InferenceReplicaStatus) bool {
+	x, y := *a, *b
+	x.InstanceStatuses, x.InstanceStatusColumns, x.InstanceStatusEncoding = nil, nil, ""
+	y.InstanceStatuses, y.InstanceStatusColumns, y.InstanceStatusEncoding = nil, nil, ""
+	return apiequality.Semantic.DeepEqual(x, y)
 }
 
 // settledOnTarget: every desired Instance runs the target and none is on the way.

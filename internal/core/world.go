@@ -10,6 +10,7 @@ import (
 	"ome.io/ome/api/v1beta1"
 	"ome.io/ome/internal/core/config"
 	"ome.io/ome/internal/core/instance"
+	"ome.io/ome/internal/core/revision"
 )
 
 // World is one consistent reading of a service and everything that belongs to it.
@@ -77,10 +78,30 @@ type Template struct {
 	TopologySpreadKey string
 	// ServicePorts are what the component's Services publish.
 	ServicePorts []corev1.ServicePort
-	// Labels and Annotations go on the generated objects.
-	Labels, Annotations map[string]string
 	// ExcludedAnnotationKeys are left out of the revision hash.
 	ExcludedAnnotationKeys []string
+	// prepared is set by Seal.
+	prepared *revision.Prepared
+}
+
+// Seal writes the template's revision out once, for a template that is used in
+// many passes. It must not change afterwards.
+func (t *Template) Seal() {
+	if p, err := revision.Prepare(t.revisionInput(0)); err == nil {
+		t.prepared = p
+	}
+}
+
+func (t *Template) revisionInput(collision int32) revision.Input {
+	in := revision.Input{
+		PairingProtocol: t.PairingProtocol, TopologyKey: t.TopologyKey, CollisionCount: collision,
+		ExcludedAnnotations: t.ExcludedAnnotationKeys, Prepared: t.prepared,
+	}
+	for i := range t.Runners {
+		r := &t.Runners[i]
+		in.Runners = append(in.Runners, revision.Runner{Name: r.Name, Size: r.Size, Template: r.Template})
+	}
+	return in
 }
 
 // TemplateError is a render or lookup failure with its condition reason.

@@ -102,6 +102,7 @@ type Cluster struct {
 	// Violation is the first broken promise.
 	Violation error
 	letters   map[string]string
+	templates map[string]*core.Template
 }
 
 // Name and Namespace of the simulated service.
@@ -115,7 +116,7 @@ func New(pieces map[v1beta1.ComponentType]Piece, rollout *v1beta1.RolloutSpec) *
 	c := &Cluster{
 		Now: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC), Settings: config.Default(), Pieces: maps.Clone(pieces),
 		Grace: 30 * time.Second, dirty: true, wrote: map[Kind]bool{},
-		peak: map[v1beta1.ComponentType]int32{}, letters: map[string]string{},
+		peak: map[v1beta1.ComponentType]int32{}, letters: map[string]string{}, templates: map[string]*core.Template{},
 	}
 	c.actual = state{
 		replicas: map[v1beta1.ComponentType]*v1beta1.InferenceReplica{}, revisions: map[string]*appsv1.ControllerRevision{},
@@ -177,7 +178,7 @@ func (c *Cluster) World() core.World {
 		}
 		in := core.Component{Type: kind, Declared: declared, Replica: replica, Routed: c.seen.offered}
 		if declared {
-			in.Template = render(kind, piece, c.seen.service)
+			in.Template = c.template(kind, piece)
 		}
 		for _, name := range slices.Sorted(maps.Keys(c.seen.revisions)) {
 			if cr := c.seen.revisions[name]; cr.Labels[v1beta1.ComponentLabel] == string(kind) {
@@ -195,6 +196,16 @@ func (c *Cluster) World() core.World {
 		w.Services = append(w.Services, c.seen.services[name])
 	}
 	return w
+}
+
+// template renders a piece once.
+func (c *Cluster) template(kind v1beta1.ComponentType, piece Piece) *core.Template {
+	key := fmt.Sprintf("%s %+v", kind, piece)
+	if c.templates[key] == nil {
+		c.templates[key] = render(kind, piece, c.seen.service)
+		c.templates[key].Seal()
+	}
+	return c.templates[key]
 }
 
 // render is the smallest template that has what core reads.

@@ -76,7 +76,7 @@ func (d *decider) bringUp(row *v1beta1.InstanceStatus, slot int32, revision stri
 	}
 	if p.unschedulable {
 		d.toWaiting(row, v1beta1.WaitingUnschedulable)
-	} else {
+	} else if op.Waiting == v1beta1.WaitingUnschedulable {
 		d.toWaiting(row, "")
 	}
 	if p.containersReady && !p.gate {
@@ -134,6 +134,9 @@ func keepSlot(row *v1beta1.InstanceStatus) int32 {
 
 func (d *decider) advanceUpdate(row *v1beta1.InstanceStatus) {
 	d.retarget(row)
+	if row.Operation.Waiting == v1beta1.WaitingPaused && !d.in.Paused {
+		d.toWaiting(row, "")
+	}
 	s := d.podsOf(row.Index)
 	if row.Operation.Step == v1beta1.StepDrain && !d.clearBroken(row, s) {
 		return

@@ -59,6 +59,25 @@ type Input struct {
 	// ExcludedAnnotations are keys that templates inherited from the service
 	// and that the component itself does not declare.
 	ExcludedAnnotations []string
+	// Prepared, when set, is the text of this very input, so that a template that
+	// is looked at in every pass is written out only once.
+	Prepared *Prepared
+}
+
+// Prepared is the canonical text of an input at one collision count.
+type Prepared struct {
+	CollisionCount int32
+	Hash           string
+	Data           []byte
+}
+
+// Prepare writes an input out ahead of its use.
+func Prepare(in Input) (*Prepared, error) {
+	hash, data, err := Hash(in)
+	if err != nil {
+		return nil, err
+	}
+	return &Prepared{CollisionCount: max(in.CollisionCount, 0), Hash: hash, Data: data}, nil
 }
 
 // Payload is the content of a ControllerRevision.

@@ -48,6 +48,12 @@ func Resolve(existing []*appsv1.ControllerRevision, owner Owner, in Input) (Reso
 	for _, cr := range existing {
 		byName[cr.Name] = cr
 	}
+	if p := in.Prepared; p != nil && p.CollisionCount == payload.CollisionCount {
+		name := Name(owner.Prefix, owner.Component, p.Hash)
+		if stored := byName[name]; stored != nil && sameText(stored.Data.Raw, p.Data) {
+			return Resolution{Name: name, Hash: p.Hash, CollisionCount: p.CollisionCount}, nil
+		}
+	}
 	first := payload.CollisionCount
 	for {
 		data, err := canonical(payload)
