@@ -5,45 +5,14 @@ import (
 	"slices"
 
 	"ome.io/ome/api/v1beta1"
+	"ome.io/ome/internal/core/plan"
 )
 
 func readsRollout(s *v1beta1.InferenceService) any {
 	return []any{s.Spec.Rollout, readsModes(s)}
 }
 
-// progression is the kind of a group for every shape rule: what it sets, else what its policy
-// claims, else blue-green.
-func progression(g *v1beta1.RolloutGroup) v1beta1.Progression {
-	switch {
-	case g.Canary != nil:
-		return v1beta1.ProgressionCanary
-	case g.BlueGreen != nil:
-		return v1beta1.ProgressionBlueGreen
-	case g.RollingUpdate != nil:
-		return v1beta1.ProgressionRollingUpdate
-	case g.PolicyRef != nil && g.PolicyRef.Progression != "":
-		return g.PolicyRef.Progression
-	}
-	return v1beta1.ProgressionBlueGreen
-}
-
 func groupField(i int, rest string) string { return fmt.Sprintf("spec.rollout.groups[%d]%s", i, rest) }
-
-// sequence reports that the groups which aren't canaries roll one after the other.
-func sequence(groups []v1beta1.RolloutGroup) bool {
-	n := 0
-	for i := range groups {
-		kind := progression(&groups[i])
-		if kind == v1beta1.ProgressionCanary {
-			continue
-		}
-		if kind != v1beta1.ProgressionBlueGreen || len(groups[i].Components) != 1 {
-			return false
-		}
-		n++
-	}
-	return n >= 2
-}
 
 func checkGroups(r *Result, s *v1beta1.InferenceService) {
 	if s.Spec.Rollout == nil {
@@ -68,7 +37,7 @@ func checkGroups(r *Result, s *v1beta1.InferenceService) {
 func checkMembers(r *Result, s *v1beta1.InferenceService, groups []v1beta1.RolloutGroup) {
 	home := map[v1beta1.ComponentType]int{}
 	for i := range groups {
-		canary := progression(&groups[i]) == v1beta1.ProgressionCanary
+		canary := plan.Kind(&groups[i]) == v1beta1.ProgressionCanary
 		for j, c := range groups[i].Components {
 			field := groupField(i, fmt.Sprintf(".components[%d]", j))
 			if !v1beta1.IsComponent(c) {
@@ -103,9 +72,9 @@ func checkMembers(r *Result, s *v1beta1.InferenceService, groups []v1beta1.Rollo
 // checkShape judges the list as a whole.
 func checkShape(r *Result, rollout *v1beta1.RolloutSpec) {
 	groups := rollout.Groups
-	inSequence := sequence(groups)
+	inSequence := plan.Sequence(groups)
 	ordered := rollout.GroupOrdering != v1beta1.GroupOrderingConcurrent
-	hasCanary := slices.ContainsFunc(groups, func(g v1beta1.RolloutGroup) bool { return progression(&g) == v1beta1.ProgressionCanary })
+	hasCanary := slices.ContainsFunc(groups, func(g v1beta1.RolloutGroup) bool { return plan.Kind(&g) == v1beta1.ProgressionCanary })
 	if ordered && len(groups) >= 2 && (!inSequence || hasCanary) {
 		r.refuse("spec.rollout.groupOrdering", CodeGroupOrderingNotHonored,
 			"Sequential holds for one group, or for blueGreen groups of one component each; these %d groups would run at the same time; set Concurrent to accept that, or change the groups", len(groups))
@@ -114,7 +83,7 @@ func checkShape(r *Result, rollout *v1beta1.RolloutSpec) {
 		if len(groups[i].Order) > 0 {
 			r.refuse(groupField(i, ".order"), CodeOrderNotHonored, "no progression applies an order inside a group; remove it")
 		}
-		if groups[i].Soak != nil && (!inSequence || progression(&groups[i]) == v1beta1.ProgressionCanary) {
+		if groups[i].Soak != nil && (!inSequence || plan.Kind(&groups[i]) == v1beta1.ProgressionCanary) {
 			r.refuse(groupField(i, ".soak"), CodeSoakNotHonored,
 				"%s applies between the groups of a sequence only, which is two or more blueGreen groups of one component each; remove it", groups[i].Soak.Duration)
 		}
@@ -129,7 +98,7 @@ func checkPairingChange(r *Result, s, old *v1beta1.InferenceService) {
 		return
 	}
 	together := slices.ContainsFunc(s.Spec.Rollout.Groups, func(g v1beta1.RolloutGroup) bool {
-		return progression(&g) != v1beta1.ProgressionRollingUpdate &&
+		return plan.Kind(&g) != v1beta1.ProgressionRollingUpdate &&
 			slices.Contains(g.Components, v1beta1.EngineComponent) && slices.Contains(g.Components, v1beta1.DecoderComponent)
 	})
 	if !together {

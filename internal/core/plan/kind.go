@@ -59,12 +59,28 @@ func (u Unit) Components(groups []v1beta1.RolloutGroup) []v1beta1.ComponentType 
 	return out
 }
 
+// Sequence is true when the groups that are no canaries take turns: two or more
+// blue-green groups of one component each.
+func Sequence(groups []v1beta1.RolloutGroup) bool {
+	n := 0
+	for i := range groups {
+		g := &groups[i]
+		switch {
+		case Kind(g) == v1beta1.ProgressionCanary:
+		case Kind(g) != v1beta1.ProgressionBlueGreen || len(g.Components) != 1:
+			return false
+		default:
+			n++
+		}
+	}
+	return n >= 2
+}
+
 // Units derives what executes the groups. Canary units come first. The declared
 // ordering is no input: it decides what is admitted, not what runs.
 func Units(groups []v1beta1.RolloutGroup) []Unit {
 	var units []Unit
 	var rest []int
-	sequence := true
 	for i := range groups {
 		g := &groups[i]
 		if Kind(g) == v1beta1.ProgressionCanary {
@@ -72,9 +88,8 @@ func Units(groups []v1beta1.RolloutGroup) []Unit {
 			continue
 		}
 		rest = append(rest, i)
-		sequence = sequence && Kind(g) == v1beta1.ProgressionBlueGreen && len(g.Components) == 1
 	}
-	if len(rest) >= 2 && sequence {
+	if Sequence(groups) {
 		return append(units, Unit{Kind: UnitSequence, Groups: rest})
 	}
 	for _, i := range rest {
