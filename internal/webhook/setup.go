@@ -12,15 +12,21 @@ import (
 const (
 	ServicePath = "/validate-ome-io-v1beta1-inferenceservice"
 	ReplicaPath = "/validate-ome-io-v1beta1-inferencereplica"
+	RuntimePath = "/validate-ome-io-v1beta1-servingruntime"
+	// ClusterRuntimePath is the path for ClusterServingRuntimes.
+	ClusterRuntimePath = "/validate-ome-io-v1beta1-clusterservingruntime"
 )
 
 // Names of the webhooks. A client prints the name before each denial.
 const (
 	ServiceWebhookName = "inferenceservice.ome-webhook-server.validator"
 	ReplicaWebhookName = "inferencereplica.ome-webhook-server.validator"
+	RuntimeWebhookName = "servingruntime.ome-webhook-server.validator"
+	// ClusterRuntimeWebhookName is the webhook of ClusterServingRuntimes.
+	ClusterRuntimeWebhookName = "clusterservingruntime.ome-webhook-server.validator"
 )
 
-// ConfigurationName is the ValidatingWebhookConfiguration that holds both.
+// ConfigurationName is the ValidatingWebhookConfiguration that holds them all.
 const ConfigurationName = "ome-validating-webhooks"
 
 // ManagerUser is the user name of a manager that runs in a namespace under the shipped account.
@@ -37,7 +43,7 @@ type Options struct {
 	Certs *CertOptions
 }
 
-// SetupWithManager serves both webhooks on the manager's webhook server. With Certs, serving
+// SetupWithManager serves the webhooks on the manager's webhook server. With Certs, serving
 // begins once there is a certificate; the manager may be started before.
 func SetupWithManager(mgr ctrl.Manager, opts Options) error {
 	if opts.Certs == nil {
@@ -61,8 +67,14 @@ func SetupWithManager(mgr ctrl.Manager, opts Options) error {
 
 func register(mgr ctrl.Manager, opts Options) {
 	server := mgr.GetWebhookServer()
-	server.Register(ServicePath, &webhook.Admission{Handler: NewServiceHandler(mgr.GetScheme(), opts.ManagerUser)})
-	server.Register(ReplicaPath, &webhook.Admission{Handler: NewReplicaHandler(mgr.GetScheme(), opts.ManagerUser)})
+	for path, handler := range map[string]webhook.AdmissionHandler{
+		ServicePath:        NewServiceHandler(opts.ManagerUser),
+		ReplicaPath:        NewReplicaHandler(opts.ManagerUser),
+		RuntimePath:        NewRuntimeHandler(opts.ManagerUser),
+		ClusterRuntimePath: NewClusterRuntimeHandler(opts.ManagerUser),
+	} {
+		server.Register(path, &webhook.Admission{Handler: handler})
+	}
 }
 
 // onEveryReplica runs whether or not this replica leads.

@@ -244,33 +244,27 @@ func TestWebhooks(t *testing.T) {
 		}
 	})
 
-	t.Run("a field that the manager doesn't know", func(t *testing.T) {
-		s := sample[v1beta1.InferenceService](t, "mistral-pd.yaml")
-		handler := NewServiceHandler(c.scheme, "")
-		raw, err := yaml.Marshal(s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		raw, err = yaml.YAMLToJSON(append(bytes.Replace(raw, []byte("  router:\n"), []byte("  future: {}\n  router:\n"), 1), []byte("\n")...))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !bytes.Contains(raw, []byte(`"future"`)) {
-			t.Fatal("the field is not in the request")
-		}
-		request := ctrlwebhook.AdmissionRequest{}
-		request.Operation = "CREATE"
-		request.Object.Raw = raw
-		if got := handler.Handle(ctx, request); got.Allowed || !strings.Contains(got.Result.Message, `unknown field "spec.future"`) {
-			t.Errorf("create: %v", got.Result)
-		}
-		// The same spec stored by a newer manager still takes an annotation.
-		request.Operation = "UPDATE"
-		request.OldObject.Raw = raw
-		if got := handler.Handle(ctx, request); !got.Allowed {
-			t.Errorf("update: %v", got.Result)
+	t.Run("runtimes", func(t *testing.T) {
+		for kind, obj := range map[string]client.Object{
+			"servingruntime": &v1beta1.ServingRuntime{ObjectMeta: metav1.ObjectMeta{
+				Name: "child", Namespace: namespace, Annotations: map[string]string{v1beta1.InheritFromAnnotation: "base"},
+			}},
+			"clusterservingruntime": &v1beta1.ClusterServingRuntime{ObjectMeta: metav1.ObjectMeta{
+				Name: "child", Annotations: map[string]string{v1beta1.InheritFromAnnotation: "base"},
+			}},
+		} {
+			want := `admission webhook "` + kind + `.ome-webhook-server.validator" denied the request: metadata.annotations[ome.io/inherit-from]: not supported yet`
+			if err := c.admin.Create(ctx, obj); err == nil || !strings.HasPrefix(err.Error(), want) {
+				t.Errorf("%s: %v", kind, err)
+			}
+			obj.SetAnnotations(nil)
+			if err := c.admin.Create(ctx, obj); err != nil {
+				t.Errorf("%s: %v", kind, err)
+			}
 		}
 	})
+
+	t.Run("mistakes that the schema doesn't see", func(t *testing.T) { testMistakes(t, c) })
 
 	t.Run("replicas", func(t *testing.T) {
 		service := &v1beta1.InferenceService{}
@@ -362,6 +356,21 @@ func testManagerDown(t *testing.T, c *cluster) {
 		{"spec edit", "", `{"spec":{"engine":{"maxReplicas":2}}}`, false},
 	}
 	ctx := t.Context()
+	runtime := &v1beta1.ClusterServingRuntime{ObjectMeta: metav1.ObjectMeta{Name: "srt-mistral-7b-instruct-pd"}}
+	patch := func(text string) error {
+		return c.admin.Patch(ctx, runtime.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(text)))
+	}
+	if err := patch(`{"metadata":{"labels":{"team":"a"},"finalizers":["example.com/f"]}}`); err != nil {
+		t.Errorf("a label and a finalizer of a runtime: %v", err)
+	}
+	if err := patch(`{"metadata":{"finalizers":null}}`); err != nil {
+		t.Errorf("a runtime's finalizer removed: %v", err)
+	}
+	for _, text := range []string{`{"spec":{"disabled":true}}`, annotations(`"ome.io/inherit-from":"x"`)} {
+		if err := patch(text); err == nil || !strings.Contains(err.Error(), "failed calling webhook") {
+			t.Errorf("%s on a runtime: %v", text, err)
+		}
+	}
 	services := make([]*v1beta1.InferenceService, len(cases))
 	c.withoutWebhooks(t, func() {
 		for i, tc := range cases {
