@@ -48,21 +48,20 @@ func (p *pass) run(ctx context.Context) {
 // eachComponent runs f for the components that have not stopped, side by side.
 func (p *pass) eachComponent(ctx context.Context, f func(context.Context, *core.Component, *core.ComponentDecision) error) {
 	var wg sync.WaitGroup
-	var mu sync.Mutex
+	stopped := make([]bool, len(p.decision.Components))
 	for i := range p.decision.Components {
 		d := &p.decision.Components[i]
 		if p.stopped[d.Type] {
 			continue
 		}
-		wg.Go(func() {
-			if f(ctx, p.read(d.Type), d) != nil {
-				mu.Lock()
-				p.stopped[d.Type] = true
-				mu.Unlock()
-			}
-		})
+		wg.Go(func() { stopped[i] = f(ctx, p.read(d.Type), d) != nil })
 	}
 	wg.Wait()
+	for i, s := range stopped {
+		if s {
+			p.stopped[p.decision.Components[i].Type] = true
+		}
+	}
 }
 
 // read returns the component as it was read.
