@@ -98,8 +98,9 @@ func (d *decider) remove(p *pod, op *v1beta1.InstanceOperation, reason string) b
 		d.act(PodKill, p, op, reason)
 	case p.gate:
 		d.act(PodUnserve, p, op, reason)
-	case p.routed:
-		// an EndpointSlice event ends this wait
+	case p.routed || p.ready:
+		// An EndpointSlice or the kubelet ends this wait. A pod that still counts as
+		// Ready may be listed any moment, even if no slice lists it yet.
 	default:
 		d.act(PodDelete, p, op, reason)
 	}
@@ -113,6 +114,9 @@ func (d *decider) advanceCreate(row *v1beta1.InstanceStatus) {
 	if !known || (stale && !s.bySlot[row.ActiveOrdinal].serving()) {
 		// The spec moved on before this Instance served: start over at the new one.
 		d.open(row, v1beta1.OperationCreate, v1beta1.StepCreatePods, d.in.Target.Name, row.Operation.Reason)
+	}
+	if d.followServing(row, s) {
+		return
 	}
 	d.removeStrays(s, row.Operation)
 	if other := s.bySlot[1-row.ActiveOrdinal]; other != nil {
@@ -138,7 +142,7 @@ func (d *decider) advanceUpdate(row *v1beta1.InstanceStatus) {
 		d.toWaiting(row, "")
 	}
 	s := d.podsOf(row.Index)
-	if row.Operation.Step == v1beta1.StepDrain && !d.clearBroken(row, s) {
+	if d.followServing(row, s) || (row.Operation.Step == v1beta1.StepDrain && !d.clearBroken(row, s)) {
 		return
 	}
 	keep := keepSlot(row)
@@ -166,6 +170,43 @@ func (d *decider) advanceUpdate(row *v1beta1.InstanceStatus) {
 	default:
 		d.finish(row, keep)
 	}
+}
+
+// followServing ends an operation whose next move would take out the only pod that
+// serves: the row settles on that pod, and whatever is still wanted starts from
+// there within its budget. It is how an update survives the loss of its old pod
+// after the spec moved on.
+func (d *decider) followServing(row *v1beta1.InstanceStatus, s *slots) bool {
+	var only *pod
+	for _, p := range s.bySlot {
+		if p.serving() {
+			if only != nil {
+				return false
+			}
+			only = p
+		}
+	}
+	if only == nil {
+		return false
+	}
+	op := row.Operation
+	wanted := only.hash == d.hashOf(op.TargetRevision)
+	switch {
+	case op.Type == v1beta1.OperationCreate:
+		wanted = wanted && only.ordinal == row.ActiveOrdinal
+	case op.Step == v1beta1.StepDrain:
+		wanted = false // a pod that serves is not broken
+	case only.ordinal == keepSlot(row):
+	default:
+		return false // the old pod serves until the new one does
+	}
+	name := d.revisionOf(only.hash)
+	if wanted || name == "" {
+		return false
+	}
+	row.ActiveOrdinal = only.ordinal
+	d.settle(row, name)
+	return true
 }
 
 // holdsDrain is true while a pause or a gate keeps a serving old pod in rotation.
@@ -220,6 +261,9 @@ func (d *decider) retarget(row *v1beta1.InstanceStatus) {
 
 func (d *decider) removeStrays(s *slots, op *v1beta1.InstanceOperation) {
 	for _, p := range s.strays {
+		if p.serving() && !s.bySlot[0].serving() && !s.bySlot[1].serving() {
+			continue // it goes once another pod serves
+		}
 		d.remove(p, op, "Stray")
 	}
 }

@@ -69,6 +69,10 @@ func (p podAt) build() (*corev1.Pod, bool) {
 		set(v1beta1.ServingReadinessGate, false)
 		set(corev1.PodReady, false)
 		routed = p.how == "out"
+	case "out but ready":
+		set(corev1.ContainersReady, true)
+		set(v1beta1.ServingReadinessGate, false)
+		set(corev1.PodReady, true)
 	case "crashing":
 		set(corev1.ContainersReady, false)
 		set(v1beta1.ServingReadinessGate, true)
@@ -205,6 +209,21 @@ func TestDecide(t *testing.T) {
 			name: "a third revision replaces one that never served", desired: 1, surge: 1, target: "c",
 			rows: []v1beta1.InstanceStatus{updating(0, "a", "b", v1beta1.StepSurge)}, pods: []podAt{{0, 0, "a", "offered"}, {0, 1, "b", "starting"}},
 			want: []string{"0 Updating a>c Surge"}, actions: []string{"Delete 0/1 b"},
+		},
+		{
+			name: "the old pod is lost after the spec moved on: what serves stays, and the rest starts from there", desired: 1, surge: 1, target: "c",
+			rows: []v1beta1.InstanceStatus{updating(0, "a", "c", v1beta1.StepSurge)}, pods: []podAt{{0, 0, "a", "leaving"}, {0, 1, "b", "offered"}},
+			want: []string{"0 Ready b slot1"}, wantHold: budget("1 exhausted (would become 2); Terminating pod svc-engine-0-default-0 still counts against the surge budget until its deletion grace elapses"),
+		},
+		{
+			name: "a pod that recovers before it was removed keeps its Instance", desired: 1, surge: 1, target: "a",
+			rows: []v1beta1.InstanceStatus{updating(0, "a", "a", v1beta1.StepDrain)}, pods: []podAt{{0, 0, "a", "offered"}},
+			want: []string{"0 Ready a"},
+		},
+		{
+			name: "a pod that is out of rotation but still Ready is not deleted: a slice may yet list it", desired: 1, surge: 1, target: "b",
+			rows: []v1beta1.InstanceStatus{updating(0, "a", "b", v1beta1.StepSurgeDrain)}, pods: []podAt{{0, 0, "a", "out but ready"}, {0, 1, "b", "offered"}},
+			want: []string{"0 Updating a>b SurgeDrain"},
 		},
 		{
 			name: "a pause keeps both pods", desired: 1, surge: 1, target: "b", paused: true,
