@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,16 +20,30 @@ import (
 	"ome.io/ome/lab/internal/demo"
 )
 
-// product builds the manager and the kubectl plugin.
+// product builds the manager and the kubectl plugin, beside what program built.
 var product = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "ome-product-test-")
+	bin, err := program()
 	if err != nil {
 		return "", err
 	}
+	// As in program: a change of these files is a reason to run again.
+	for _, sub := range []string{"api", "cmd", "internal", "config"} {
+		err := filepath.WalkDir(filepath.Join("../..", sub), func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return err
+			}
+			_, err = os.ReadFile(path)
+			return err
+		})
+		if err != nil {
+			return "", err
+		}
+	}
+	dir := filepath.Join(filepath.Dir(bin), "product")
 	cmd := exec.Command("go", "build", "-buildvcs=false", "-o", dir+"/", "./cmd/...")
 	cmd.Dir = "../.."
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", errors.Join(err, errors.New(string(out)))
+		return "", fmt.Errorf("build the product: %w\n%s", err, out)
 	}
 	return dir, nil
 })
@@ -36,7 +52,7 @@ func productBin(t *testing.T) string {
 	t.Helper()
 	dir, err := product()
 	if err != nil {
-		t.Fatalf("build the product: %v", err)
+		t.Fatal(err)
 	}
 	return dir
 }
