@@ -41,6 +41,7 @@ func snapshot(s stores, key types.NamespacedName, set config.Settings, templates
 	for _, c := range v1beta1.Components() {
 		r, hasReplica := replicas[c]
 		t, declared := rendered[c]
+		declared = declared && (!t.unsure || hasReplica)
 		if !declared && !hasReplica {
 			continue
 		}

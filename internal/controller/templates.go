@@ -17,6 +17,9 @@ import (
 type rendered struct {
 	template *core.Template
 	err      *core.TemplateError
+	// unsure is set when only the runtime could say how the component is run, and
+	// it can't be read. What runs by a replica stays by it until then.
+	unsure bool
 }
 
 // templateCache keeps the last rendering of one service. Pods come and go far
@@ -51,7 +54,8 @@ func (a inputs) same(b inputs) bool {
 		reflect.DeepEqual(a.settings, b.settings)
 }
 
-// render returns the components that the service runs in OMENative mode.
+// render returns the components that the service runs in OMENative mode, and
+// those that it may run so.
 func (t *templateCache) render(s stores, isvc *v1beta1.InferenceService, set config.Settings) map[v1beta1.ComponentType]rendered {
 	if isvc == nil {
 		return nil
@@ -85,12 +89,13 @@ func (t *templateCache) render(s stores, isvc *v1beta1.InferenceService, set con
 	weights, modelErr := render.PickModel(isvc.Spec.Model, clusterModel, model)
 	result := map[v1beta1.ComponentType]rendered{}
 	for _, c := range v1beta1.IsvcComponents(isvc) {
-		mode, _ := render.Mode(isvc, picked.Spec, c)
-		if mode != v1beta1.OMENativeMode {
+		mode, source := render.Mode(isvc, picked.Spec, c)
+		unsure := mode != v1beta1.OMENativeMode && runtimeErr != nil && !source.BeforeRuntime()
+		if mode != v1beta1.OMENativeMode && !unsure {
 			continue
 		}
 		if err := errors.Join(runtimeErr, modelErr); err != nil {
-			result[c] = rendered{err: templateError(err)}
+			result[c] = rendered{err: templateError(err), unsure: unsure}
 			continue
 		}
 		out, err := render.Render(render.Input{
