@@ -43,14 +43,12 @@ type component struct {
 	status v1beta1.InferenceReplicaStatus
 }
 
-func replicaName(service string, c v1beta1.ComponentType) string { return service + "-" + string(c) }
-
 // prepare works out revision, rows and count of one component.
 func prepare(w *World, in *Component) *component {
 	c := &component{Component: in, out: ComponentDecision{Type: in.Type}}
 	if in.Replica != nil {
 		c.status = in.Replica.Status // what changes is replaced, never written to
-		c.foreign = w.Service != nil && !metav1.IsControlledBy(in.Replica, w.Service)
+		c.foreign = w.Service != nil && w.Service.DeletionTimestamp == nil && !metav1.IsControlledBy(in.Replica, w.Service)
 		c.rows, c.unreadable = rows.Decode(&in.Replica.Status, int(w.Settings.InstanceStatus.MaxDecodedInstances))
 	}
 	c.resolveRevision(w)
@@ -146,14 +144,18 @@ func (c *component) projectedCount() int32 {
 	return min(max(now, low), max(low, c.Template.MaxReplicas))
 }
 
-// live is true for a component whose Instances this pass decides.
+// live is true for a component whose Instances this pass decides. The replica of an
+// earlier service of the name is one of them while it goes: somebody must drain it.
 func (c *component) live() bool {
-	return c.Replica != nil && c.unreadable == nil && !c.foreign
+	return c.Replica != nil && c.unreadable == nil && (!c.foreign || c.Replica.DeletionTimestamp != nil)
 }
 
 // member is what the rollout knows of the component before its Instances are decided.
 func (c *component) member() rollout.Member {
-	m := rollout.Member{Component: c.Type, Target: c.target.Hash, Desired: c.desired, Settled: true}
+	m := rollout.Member{Component: c.Type, Target: c.target.Hash, Settled: true, Unreadable: c.unreadable != nil}
+	if m.Unreadable {
+		return m
+	}
 	if c.Replica == nil {
 		m.Settled = false
 		return m
@@ -188,7 +190,8 @@ func (c *component) instances(w *World, permit rollout.Permit, pause rollout.Pau
 		Namespace: w.Key.Namespace, Prefix: w.Key.Name, Component: c.Type,
 		Owner:   *ownerReference(c.Replica, "InferenceReplica"),
 		Desired: c.desired, Target: c.target, Revisions: c.known,
-		MaxSurge: c.surge(w, permit), StartHold: permit.Hold, Paused: pause != rollout.NotPaused,
+		MaxSurge: c.surge(w, permit), StartHold: permit.Hold,
+		Paused: pause != rollout.NotPaused, Frozen: pause == rollout.Freeze, Refusal: c.Refusal,
 		MinReady:    time.Duration(c.minReadySeconds()) * time.Second,
 		MaxOpen:     w.Settings.Lifecycle.MaxOpenOperations,
 		CreateBatch: w.Settings.Lifecycle.ScaleUpPodBatchSize,
@@ -200,6 +203,11 @@ func (c *component) instances(w *World, permit rollout.Permit, pause rollout.Pau
 	if in.StartHold == nil && c.TemplateError != nil {
 		in.StartHold = &instance.Hold{Gate: v1beta1.GatePlan, Reason: c.TemplateError.Reason + ": " + c.TemplateError.Message}
 	}
+	if in.StartHold == nil && c.tooLarge() {
+		in.StartHold = &instance.Hold{Gate: v1beta1.GateBudget, Reason: fmt.Sprintf(
+			"the status of %d Instances is over %d bytes and must not grow; fewer replicas, or omenativeStatus.instanceStatusEncoding: ColumnarV2, make room",
+			len(c.rows), statusLimit)}
+	}
 	if s := c.strategy(); in.StartHold == nil && s != v1beta1.SurgeThenDrain {
 		in.StartHold = &instance.Hold{Gate: v1beta1.GatePlan, Reason: fmt.Sprintf(
 			"update strategy %s is not supported by this release; set lifecycle.updateStrategy.type: SurgeThenDrain", s)}
@@ -209,13 +217,27 @@ func (c *component) instances(w *World, permit rollout.Permit, pause rollout.Pau
 			if peer != c.Type {
 				in.Env = append(in.Env, corev1.EnvVar{
 					Name:  v1beta1.EnvPeerPrefix + strings.ToUpper(string(peer)) + v1beta1.EnvEndpointSuffix,
-					Value: replicaName(w.Key.Name, peer) + "." + w.Key.Namespace + ".svc.cluster.local",
+					Value: v1beta1.ReplicaName(w.Key.Name, peer) + "." + w.Key.Namespace + ".svc.cluster.local",
 				})
 			}
 		}
 	}
 	c.result = instance.Decide(in)
 	c.out.Pods = c.result.Pods
+}
+
+// statusLimit is the size of stored rows above which nothing new is opened: etcd
+// refuses objects of about one and a half times that.
+const statusLimit = 1 << 20
+
+// tooLarge looks at the size only where it can be reached.
+func (c *component) tooLarge() bool {
+	if len(c.rows) < 2000 {
+		return false
+	}
+	st := &c.Replica.Status
+	size, err := rows.Encoded{Encoding: rows.EncodingOf(st), Rows: st.InstanceStatuses, Columns: st.InstanceStatusColumns}.Size()
+	return err == nil && size > statusLimit
 }
 
 // surge is the smaller of the component's own budget and the group's, in pods.
@@ -226,8 +248,8 @@ func (c *component) surge(w *World, permit rollout.Permit) int32 {
 			budget = n
 		}
 	}
-	if permit.SurgePercent >= 0 {
-		budget = min(budget, plan.Percent(c.desired, permit.SurgePercent))
+	if permit.Grouped {
+		budget = min(budget, plan.BlueGreenBudget(c.desired))
 	}
 	return budget
 }

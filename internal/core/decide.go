@@ -30,7 +30,7 @@ func Decide(w World) Decision {
 		if c.Declared {
 			declared = append(declared, c.Type)
 		}
-		if c.Declared && !c.foreign && c.unreadable == nil {
+		if c.Declared && !c.foreign {
 			in.Members = append(in.Members, c.member())
 		}
 	}
@@ -40,10 +40,7 @@ func Decide(w World) Decision {
 	for _, c := range components {
 		c.project(&w, in.Pause)
 		if c.live() {
-			permit, ok := run.Permits[c.Type]
-			if !ok {
-				permit.SurgePercent = -1
-			}
+			permit := run.Permits[c.Type]
 			pause := in.Pause
 			if c.desired == 0 {
 				pause = rollout.NotPaused // removal goes on under a pause

@@ -24,7 +24,13 @@ func ownerReference(o metav1.Object, kind string) *metav1.OwnerReference {
 // project writes the component's spec and marks on its replica.
 func (c *component) project(w *World, pause rollout.Pause) {
 	switch {
-	case c.unreadable != nil || c.foreign:
+	case c.unreadable != nil:
+		return
+	case c.foreign:
+		// Its service is gone, so nothing else would ever let its pods go.
+		owner := metav1.GetControllerOf(c.Replica)
+		c.out.DeleteReplica = c.Replica.DeletionTimestamp == nil && owner != nil &&
+			owner.Kind == "InferenceService" && owner.Name == w.Key.Name
 		return
 	case c.Replica == nil:
 		if c.Declared && c.Template != nil && w.Service != nil && w.Service.DeletionTimestamp == nil {
@@ -58,7 +64,7 @@ func sameMarks(a, b *v1beta1.InferenceReplica) bool {
 func (c *component) newReplica(w *World, pause rollout.Pause) *v1beta1.InferenceReplica {
 	r := &v1beta1.InferenceReplica{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: w.Key.Namespace, Name: replicaName(w.Key.Name, c.Type),
+			Namespace: w.Key.Namespace, Name: v1beta1.ReplicaName(w.Key.Name, c.Type),
 			OwnerReferences: []metav1.OwnerReference{*ownerReference(w.Service, "InferenceService")},
 		},
 		Spec: v1beta1.InferenceReplicaSpec{Component: c.Type, ParentRef: &v1beta1.ParentRef{Name: w.Key.Name}},

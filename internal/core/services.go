@@ -24,7 +24,7 @@ func selector(service string, c v1beta1.ComponentType) map[string]string {
 
 // RevisionServiceName is the Service that selects one revision of a component.
 func RevisionServiceName(service string, c v1beta1.ComponentType, hash string) string {
-	return replicaName(service, c) + "-rev-" + hash
+	return v1beta1.ReplicaName(service, c) + "-rev-" + hash
 }
 
 // services compares the Services that should exist with those that do.
@@ -36,13 +36,16 @@ func services(w *World, components []*component, out *Decision) {
 	for _, s := range w.Services {
 		have[s.Name] = s
 	}
+	wanted, unsure := desiredServices(w, components, have)
 	keep := map[string]bool{}
-	for _, want := range desiredServices(w, components) {
+	for _, want := range wanted {
 		keep[want.Name] = true
 		got := have[want.Name]
 		switch {
 		case got == nil:
 			out.CreateServices = append(out.CreateServices, want)
+		case !metav1.IsControlledBy(got, w.Service) && anyForeign(components):
+			// It belongs to the earlier service of this name and goes with it.
 		case !metav1.IsControlledBy(got, w.Service) && metav1.GetControllerOf(got) != nil:
 			out.Events = append(out.Events, Event{Warning: true, Reason: "ServiceNotOurs",
 				Message: "Service " + got.Name + " is not controlled by this InferenceService; delete or rename it"})
@@ -55,10 +58,8 @@ func services(w *World, components []*component, out *Decision) {
 			out.UpdateServices = append(out.UpdateServices, next)
 		}
 	}
-	for _, c := range components {
-		if c.unreadable != nil || (c.Declared && c.Replica == nil) {
-			return // what is in use can't be known, so nothing goes
-		}
+	if unsure {
+		return // what is in use can't be known, so nothing goes
 	}
 	for _, s := range w.Services {
 		if !keep[s.Name] && metav1.IsControlledBy(s, w.Service) && s.DeletionTimestamp == nil {
@@ -67,23 +68,31 @@ func services(w *World, components []*component, out *Decision) {
 	}
 }
 
-func desiredServices(w *World, components []*component) []*corev1.Service {
-	var out []*corev1.Service
-	var front *component
+func anyForeign(components []*component) bool {
+	return slices.ContainsFunc(components, func(c *component) bool { return c.foreign })
+}
+
+// desiredServices also says when it can't know all of them: a component whose rows,
+// replica or ports are not there yet may need more.
+func desiredServices(w *World, components []*component, have map[string]*corev1.Service) (out []*corev1.Service, unsure bool) {
 	for _, c := range components {
-		if c.Replica == nil || c.foreign {
+		if c.foreign {
+			continue
+		}
+		if c.unreadable != nil || (c.Declared && c.Replica == nil) {
+			unsure = true
+		}
+		if c.Replica == nil {
 			continue
 		}
 		ports := c.servicePorts(w)
 		if len(ports) == 0 {
+			unsure = unsure || c.Declared
 			continue
 		}
 		if c.Declared {
-			out = append(out, service(w, c, replicaName(w.Key.Name, c.Type), ports, "", false, false))
-			out = append(out, service(w, c, replicaName(w.Key.Name, c.Type)+headlessSuffix, ports, "", true, true))
-			if c.Type == v1beta1.RouterComponent || front == nil {
-				front = c
-			}
+			out = append(out, service(w, c, v1beta1.ReplicaName(w.Key.Name, c.Type), ports, "", false, false))
+			out = append(out, service(w, c, v1beta1.ReplicaName(w.Key.Name, c.Type)+headlessSuffix, ports, "", true, true))
 		}
 		for _, name := range slices.Sorted(maps.Keys(c.liveRevisions())) {
 			rev, ok := c.known[name]
@@ -102,10 +111,33 @@ func desiredServices(w *World, components []*component) []*corev1.Service {
 			}
 		}
 	}
-	if front != nil {
-		out = append(out, service(w, front, w.Key.Name, front.servicePorts(w), "", false, false))
+	front := entry(components, have[w.Key.Name])
+	if front == nil || front.foreign || front.Replica == nil || len(front.servicePorts(w)) == 0 {
+		return out, true
 	}
-	return out
+	return append(out, service(w, front, w.Key.Name, front.servicePorts(w), "", false, false)), unsure
+}
+
+// entry is the component that the front Service selects: the router where one is
+// declared, else the engine. The one that is selected now stays as long as it
+// serves and its successor does not.
+func entry(components []*component, front *corev1.Service) *component {
+	var next, now *component
+	for _, c := range components {
+		if !c.Declared {
+			continue
+		}
+		if c.Type == v1beta1.RouterComponent || (c.Type == v1beta1.EngineComponent && next == nil) {
+			next = c
+		}
+		if front != nil && front.Spec.Selector[v1beta1.ComponentLabel] == string(c.Type) {
+			now = c
+		}
+	}
+	if now != nil && next != nil && now.result.Serving > 0 && next.result.Serving == 0 {
+		return now
+	}
+	return next
 }
 
 // servicePorts are the template's; while it can't be rendered, those of the
@@ -115,7 +147,7 @@ func (c *component) servicePorts(w *World) []corev1.ServicePort {
 		return c.Template.ServicePorts
 	}
 	for _, s := range w.Services {
-		if s.Name == replicaName(w.Key.Name, c.Type) {
+		if s.Name == v1beta1.ReplicaName(w.Key.Name, c.Type) {
 			return s.Spec.Ports
 		}
 	}

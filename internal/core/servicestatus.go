@@ -3,6 +3,7 @@ package core
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -27,7 +28,10 @@ func serviceStatus(w *World, components []*component, in rollout.Input, res roll
 			continue
 		}
 		declared[c.Type] = true
-		progress[c.Type] = rollout.Progress{Counts: c.result.Counts, Changing: c.changing(), Held: c.result.Hold != nil}
+		if c.foreign {
+			continue
+		}
+		progress[c.Type] = rollout.Progress{Counts: c.result.Counts, Changing: c.changing()}
 		if c.Type == v1beta1.RouterComponent || entry == nil {
 			entry = c
 		}
@@ -72,6 +76,7 @@ func serviceStatus(w *World, components []*component, in rollout.Input, res roll
 		conditions.set(v1beta1.ConditionReady, corev1.ConditionFalse, v1beta1.ReasonInsufficientAvailable, "the engine is not ready")
 	}
 	previousGone(components, conditions)
+	settingsValid(w, conditions)
 	rolloutConditions(res, live, st, conditions)
 	st.Conditions = conditions.list
 
@@ -111,12 +116,13 @@ func weighty(st *v1beta1.InferenceServiceStatus) *v1beta1.InferenceServiceStatus
 func (c *component) componentStatus(w *World, pause rollout.Pause) v1beta1.ComponentStatus {
 	stored := w.Service.Status.Components[c.Type]
 	cs := *stored.DeepCopy()
-	cs.URL = "http://" + replicaName(w.Key.Name, c.Type) + "." + w.Key.Namespace + ".svc.cluster.local"
-	cs.ScaleTargetRef = &v1beta1.ScaleTargetRef{APIVersion: v1beta1.SchemeGroupVersion.String(), Kind: "InferenceReplica", Name: replicaName(w.Key.Name, c.Type)}
+	cs.URL = "http://" + v1beta1.ReplicaName(w.Key.Name, c.Type) + "." + w.Key.Namespace + ".svc.cluster.local"
+	cs.ScaleTargetRef = &v1beta1.ScaleTargetRef{APIVersion: v1beta1.SchemeGroupVersion.String(), Kind: "InferenceReplica", Name: v1beta1.ReplicaName(w.Key.Name, c.Type)}
 	if c.Template != nil && c.Template.Autoscaler != nil {
 		cs.Autoscaler = autoscalerStatus(c.Template)
 	}
-	if c.Replica == nil {
+	if c.Replica == nil || c.foreign {
+		cs.Lifecycle, cs.RolloutPhase = nil, ""
 		return cs
 	}
 	st := &c.status
@@ -205,17 +211,37 @@ func runtimeReady(components []*component, conditions *conditionList) {
 // previousGone shows only while an earlier service of the name still has replicas.
 func previousGone(components []*component, conditions *conditionList) {
 	for _, c := range components {
-		if c.foreign {
+		switch {
+		case !c.foreign:
+		case c.Replica.DeletionTimestamp != nil:
 			conditions.set(v1beta1.ConditionPreviousGone, corev1.ConditionFalse, "WaitingForTeardown",
-				fmt.Sprintf("InferenceReplica %s belongs to an earlier InferenceService of this name and is still draining", c.Replica.Name))
+				fmt.Sprintf("InferenceReplica %s belongs to an earlier InferenceService of this name and is draining", c.Replica.Name))
+			return
+		case c.out.DeleteReplica:
+			conditions.set(v1beta1.ConditionPreviousGone, corev1.ConditionFalse, "WaitingForTeardown",
+				fmt.Sprintf("InferenceReplica %s belongs to an earlier InferenceService of this name and is being deleted", c.Replica.Name))
+			return
+		default:
+			conditions.set(v1beta1.ConditionPreviousGone, corev1.ConditionFalse, "NameTaken",
+				fmt.Sprintf("InferenceReplica %s is not this service's and has no owner that was: delete it, or give the service another name", c.Replica.Name))
 			return
 		}
 	}
 	conditions.drop(v1beta1.ConditionPreviousGone)
 }
 
+// settingsValid appears with the first bad setting and stays.
+func settingsValid(w *World, conditions *conditionList) {
+	switch {
+	case len(w.SettingsProblems) > 0:
+		conditions.set(v1beta1.ConditionSettingsValid, corev1.ConditionFalse, "InvalidValue", strings.Join(w.SettingsProblems, "; "))
+	case conditions.has(v1beta1.ConditionSettingsValid):
+		conditions.set(v1beta1.ConditionSettingsValid, corev1.ConditionTrue, "Valid", "")
+	}
+}
+
 func rolloutConditions(res rollout.Result, live plan.Resolution, st *v1beta1.InferenceServiceStatus, conditions *conditionList) {
-	if res.Status == nil {
+	if !res.Configured {
 		conditions.drop(v1beta1.ConditionRolloutPlanReady)
 		conditions.drop(v1beta1.ConditionRolloutPlanDrift)
 		conditions.drop(v1beta1.ConditionRolloutCoordinationReady)

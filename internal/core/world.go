@@ -33,6 +33,9 @@ type World struct {
 	Components []Component
 	// Services are the core Services that carry the service's label.
 	Services []*corev1.Service
+	// SettingsProblems say which operator settings have a bad value and what is used
+	// instead; empty when all are good.
+	SettingsProblems []string
 	// SkipDrain deletes pods without taking them out of rotation first. Only the
 	// lab sets it, for the run that must show lost requests.
 	SkipDrain bool
@@ -54,6 +57,10 @@ type Component struct {
 	Revisions []*appsv1.ControllerRevision
 	// Pods are the pods that carry the component's labels.
 	Pods []*corev1.Pod
+	// Refusal is the text with which the API server last refused a write of this
+	// component (a quota, an admission webhook, an invalid pod); empty after a pass
+	// whose writes were all accepted.
+	Refusal string
 	// Routed holds the UIDs of pods that some EndpointSlice of a routing Service
 	// still offers as ready. Services that publish unready pods don't count.
 	Routed map[types.UID]bool

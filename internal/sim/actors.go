@@ -162,7 +162,7 @@ func (c *Cluster) terminate(name string) {
 
 // Gone lets a Terminating pod finish.
 func (c *Cluster) Gone(name string) {
-	if p := c.actual.pods[name]; p != nil && p.DeletionTimestamp != nil {
+	if p := c.actual.pods[name]; p != nil && p.DeletionTimestamp != nil && !c.Stuck[name] {
 		c.note("is gone", name)
 		delete(c.actual.pods, name)
 		c.dirty = true
@@ -249,6 +249,30 @@ func (c *Cluster) Pause(value string) {
 // Paused is true while the service carries a pause.
 func (c *Cluster) Paused() bool {
 	return c.actual.service != nil && c.actual.service.Annotations[v1beta1.RolloutPausedAnnotation] != ""
+}
+
+// Break makes a component's template unrenderable, or mends it.
+func (c *Cluster) Break(kind v1beta1.ComponentType, broken bool) {
+	if c.Broken[kind] != broken {
+		c.Broken[kind] = broken
+		c.dirty = true
+		c.logf("%s: template broken: %v", kind, broken)
+	}
+}
+
+// LoseNode lets the node under a pod die: the pod is told to go and never does.
+func (c *Cluster) LoseNode(name string) {
+	if p := c.actual.pods[name]; p != nil {
+		c.note("loses its node", name)
+		c.Stuck[name] = true
+		c.terminate(name)
+	}
+}
+
+// Heal gives dead nodes' pods up, as a person with --force would.
+func (c *Cluster) Heal() {
+	clear(c.Stuck)
+	c.dirty = true
 }
 
 // DeleteReplica asks for a replica's deletion, as garbage collection would.

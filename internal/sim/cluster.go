@@ -83,6 +83,10 @@ type Cluster struct {
 	Lose func(write string) bool
 	// SkipDrain is the lab's negative control.
 	SkipDrain bool
+	// Broken are components whose template can't be rendered just now.
+	Broken map[v1beta1.ComponentType]bool
+	// Stuck are pods whose node died while they were terminating.
+	Stuck map[string]bool
 	// Grace is every pod's termination grace.
 	Grace time.Duration
 
@@ -116,7 +120,7 @@ func New(pieces map[v1beta1.ComponentType]Piece, rollout *v1beta1.RolloutSpec) *
 	c := &Cluster{
 		Now: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC), Settings: config.Default(), Pieces: maps.Clone(pieces),
 		Grace: 30 * time.Second, dirty: true, wrote: map[Kind]bool{},
-		peak: map[v1beta1.ComponentType]int32{}, letters: map[string]string{}, templates: map[string]*core.Template{},
+		peak: map[v1beta1.ComponentType]int32{}, letters: map[string]string{}, Broken: map[v1beta1.ComponentType]bool{}, Stuck: map[string]bool{}, templates: map[string]*core.Template{},
 	}
 	c.actual = state{
 		replicas: map[v1beta1.ComponentType]*v1beta1.InferenceReplica{}, revisions: map[string]*appsv1.ControllerRevision{},
@@ -178,7 +182,11 @@ func (c *Cluster) World() core.World {
 		}
 		in := core.Component{Type: kind, Declared: declared, Replica: replica, Routed: c.seen.offered}
 		if declared {
-			in.Template = c.template(kind, piece)
+			if c.Broken[kind] {
+				in.TemplateError = &core.TemplateError{Reason: v1beta1.ReasonRuntimeNotFound, Message: "the runtime is gone"}
+			} else {
+				in.Template = c.template(kind, piece)
+			}
 		}
 		for _, name := range slices.Sorted(maps.Keys(c.seen.revisions)) {
 			if cr := c.seen.revisions[name]; cr.Labels[v1beta1.ComponentLabel] == string(kind) {

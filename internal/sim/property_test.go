@@ -105,11 +105,14 @@ func actions(t *rapid.T, c *Cluster) map[string]func(*rapid.T) {
 				c.Gone(p.Name)
 			}
 		},
-		"unready": pod(func(n string) { c.Unready(n) }),
-		"crash":   pod(func(n string) { c.Crash(n) }),
-		"fail":    pod(func(n string) { c.Fail(n) }),
-		"evict":   pod(func(n string) { c.Evict(n) }),
-		"time":    func(t *rapid.T) { c.Advance(time.Duration(rapid.IntRange(1, 40).Draw(t, "seconds")) * time.Second) },
+		"unready":          pod(func(n string) { c.Unready(n) }),
+		"crash":            pod(func(n string) { c.Crash(n) }),
+		"fail":             pod(func(n string) { c.Fail(n) }),
+		"evict":            pod(func(n string) { c.Evict(n) }),
+		"lose a node":      pod(func(n string) { c.LoseNode(n) }),
+		"break a template": func(t *rapid.T) { c.Break(someComponent(t, c), true) },
+		"mend a template":  func(t *rapid.T) { c.Break(someComponent(t, c), false) },
+		"time":             func(t *rapid.T) { c.Advance(time.Duration(rapid.IntRange(1, 40).Draw(t, "seconds")) * time.Second) },
 		"edit": func(t *rapid.T) {
 			kind := someComponent(t, c)
 			c.SetImage(kind, rapid.SampledFrom(images).Draw(t, "image"))
@@ -149,11 +152,13 @@ func TestEveryReachableStateEndsTheRoll(t *testing.T) {
 		t.Repeat(actions(t, c))
 		c.Pause("")
 		for kind, piece := range c.Pieces {
+			c.Break(kind, false)
 			if piece.Image == BadImage {
 				c.SetImage(kind, "v3")
 			}
 		}
 		err := c.Settle(5000)
+		c.Heal()
 		healUnready(c)
 		if err == nil {
 			err = c.Settle(5000)

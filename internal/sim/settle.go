@@ -66,6 +66,7 @@ func (c *Cluster) Round() error {
 func (c *Cluster) round() (moved bool, err error) {
 	for _, p := range c.Pods() {
 		switch {
+		case p.DeletionTimestamp != nil && c.Stuck[p.Name]:
 		case p.DeletionTimestamp != nil:
 			c.Gone(p.Name)
 			moved = true

@@ -66,7 +66,13 @@ func (d *decider) bringUp(row *v1beta1.InstanceStatus, slot int32, revision stri
 		}
 		return false
 	case p.terminating:
-		return false // its name is not free yet
+		// Its name is not free yet. Past its grace only a dead node still holds it.
+		if due := p.graceEnds(); d.in.Now.Before(due) {
+			d.wakeAt(due)
+		} else {
+			d.toWaiting(row, v1beta1.WaitingNodeUnknown)
+		}
+		return false
 	case p.over:
 		d.act(PodDelete, p, op, "Recycled")
 		return false
@@ -76,7 +82,7 @@ func (d *decider) bringUp(row *v1beta1.InstanceStatus, slot int32, revision stri
 	}
 	if p.unschedulable {
 		d.toWaiting(row, v1beta1.WaitingUnschedulable)
-	} else if op.Waiting == v1beta1.WaitingUnschedulable {
+	} else if op.Waiting == v1beta1.WaitingUnschedulable || op.Waiting == v1beta1.WaitingNodeUnknown {
 		d.toWaiting(row, "")
 	}
 	if p.containersReady && !p.gate {
@@ -110,11 +116,13 @@ func (d *decider) remove(p *pod, op *v1beta1.InstanceOperation, reason string) b
 func (d *decider) advanceCreate(row *v1beta1.InstanceStatus) {
 	s := d.podsOf(row.Index)
 	_, known := d.in.Revisions[row.Operation.TargetRevision]
-	stale := row.Operation.TargetRevision != d.in.Target.Name && d.mayStart()
-	if !known || (stale && !s.bySlot[row.ActiveOrdinal].serving()) {
+	_, there := d.in.Revisions[d.in.Target.Name]
+	stale := row.Operation.TargetRevision != d.in.Target.Name && there
+	if stale && (!known || (d.mayStart() && !s.bySlot[row.ActiveOrdinal].serving())) {
 		// The spec moved on before this Instance served: start over at the new one.
 		d.open(row, v1beta1.OperationCreate, v1beta1.StepCreatePods, d.in.Target.Name, row.Operation.Reason)
 	}
+	d.otherSlotIfFree(row, s)
 	if d.followServing(row, s) {
 		return
 	}
@@ -125,6 +133,22 @@ func (d *decider) advanceCreate(row *v1beta1.InstanceStatus) {
 	revision := row.Operation.TargetRevision
 	if d.bringUp(row, row.ActiveOrdinal, revision) {
 		d.settle(row, revision)
+	}
+}
+
+// otherSlotIfFree moves a creation to the other name slot when its own is held by a
+// pod on its way out and the budget has room for both.
+func (d *decider) otherSlotIfFree(row *v1beta1.InstanceStatus, s *slots) {
+	p := s.bySlot[row.ActiveOrdinal]
+	if p == nil || !p.terminating || s.bySlot[1-row.ActiveOrdinal] != nil || len(s.strays) > 0 {
+		return
+	}
+	extra := int32(0)
+	if d.in.Now.Before(p.graceEnds()) {
+		extra = 1
+	}
+	if d.slotsUsed()+extra <= d.in.MaxSurge {
+		row.ActiveOrdinal = 1 - row.ActiveOrdinal
 	}
 }
 
@@ -163,6 +187,8 @@ func (d *decider) advanceUpdate(row *v1beta1.InstanceStatus) {
 		d.toStep(row, v1beta1.StepSurge)
 		if d.in.Paused {
 			d.toWaiting(row, v1beta1.WaitingPaused)
+		} else {
+			d.res.Hold = d.in.StartHold
 		}
 	case old != nil && !old.terminating:
 		d.toStep(row, v1beta1.StepSurgeDrain)

@@ -25,13 +25,18 @@ type pod struct {
 	readySince time.Time
 	// broken is a pod that waits for something that time alone rarely brings.
 	broken bool
+	// brokenBy names the container and its cause; noRoom is the scheduler's message.
+	brokenBy, noRoom string
+	// lost is a pod that entered rotation and whose node was declared dead since:
+	// nobody else turns PodReady off under ready containers.
+	lost bool
 	// unschedulable is the scheduler's own word; gated a scheduling gate.
 	unschedulable, gated bool
 	routed               bool
 }
 
 func (p *pod) live() bool    { return p != nil && !p.terminating && !p.over }
-func (p *pod) serving() bool { return p.live() && p.containersReady && p.gate }
+func (p *pod) serving() bool { return p.live() && p.containersReady && p.gate && !p.lost }
 
 // graceEnds is when a Terminating pod stops holding its surge slot.
 func (p *pod) graceEnds() time.Time {
@@ -131,6 +136,7 @@ func observe(obj *corev1.Pod, in *Input) pod {
 	if n, err := strconv.ParseInt(obj.Labels[v1beta1.PodOrdinalLabel], 10, 32); err == nil {
 		p.ordinal = int32(n)
 	}
+	var gateSince time.Time
 	for i := range obj.Status.Conditions {
 		c := &obj.Status.Conditions[i]
 		yes := c.Status == corev1.ConditionTrue
@@ -140,28 +146,34 @@ func observe(obj *corev1.Pod, in *Input) pod {
 		case corev1.PodReady:
 			p.ready, p.readySince = yes, c.LastTransitionTime.Time
 		case v1beta1.ServingReadinessGate:
-			p.gate = yes
+			p.gate, gateSince = yes, c.LastTransitionTime.Time
 		case corev1.PodScheduled:
-			p.unschedulable = !yes && c.Reason == corev1.PodReasonUnschedulable
+			if !yes && c.Reason == corev1.PodReasonUnschedulable {
+				p.unschedulable, p.noRoom = true, c.Message
+			}
 		}
 	}
-	p.broken = !p.containersReady && waitsForever(obj)
+	p.lost = p.gate && p.containersReady && !p.ready && p.readySince.After(gateSince)
+	if !p.containersReady {
+		p.brokenBy = waitsForever(obj)
+		p.broken = p.brokenBy != ""
+	}
 	return p
 }
 
-// waitsForever is true for a pod with a container that waits for something that
-// time alone rarely brings: its image, its configuration, or an end to its crashes.
-func waitsForever(obj *corev1.Pod) bool {
+// waitsForever names the container that waits for something that time alone rarely
+// brings: its image, its configuration, or an end to its crashes.
+func waitsForever(obj *corev1.Pod) string {
 	for _, list := range [2][]corev1.ContainerStatus{obj.Status.InitContainerStatuses, obj.Status.ContainerStatuses} {
 		for i := range list {
 			if w := list[i].State.Waiting; w != nil {
 				switch w.Reason {
 				case "ImagePullBackOff", "ErrImagePull", "InvalidImageName", "CreateContainerConfigError",
 					"CrashLoopBackOff", "CreateContainerError", "RunContainerError":
-					return true
+					return w.Reason + " in container " + list[i].Name
 				}
 			}
 		}
 	}
-	return false
+	return ""
 }

@@ -29,6 +29,7 @@ func Decide(in Input) Result {
 	d.openRepairs()
 	d.openCreates()
 	d.openUpdates()
+	d.explain()
 	d.count()
 	d.res.Rows = d.rows
 	return d.res

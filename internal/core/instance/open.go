@@ -45,42 +45,49 @@ func (d *decider) openDeletes() {
 	}
 }
 
-// buildRevision is what a new or rebuilt Instance runs: the target, unless a gate
-// keeps the component from moving to it; then what it ran, or what the others run.
+// buildRevision is what a new or rebuilt Instance runs: the target, unless a pause or
+// a gate keeps the component from moving to it; then what it ran, or what the others
+// run. It is empty when no template of it can be had.
 func (d *decider) buildRevision(running string) string {
-	if d.in.StartHold == nil {
+	can := func(name string) bool { return d.in.Revisions[name].Template != nil }
+	if d.mayStart() && can(d.in.Target.Name) {
 		return d.in.Target.Name
 	}
-	if _, ok := d.in.Revisions[running]; ok {
+	if can(running) {
 		return running
 	}
 	for i := range d.rows {
-		if name := d.rows[i].RunningRevision; name != "" {
-			if _, ok := d.in.Revisions[name]; ok {
-				return name
-			}
+		if name := d.rows[i].RunningRevision; can(name) {
+			return name
 		}
 	}
-	return d.in.Target.Name
+	if can(d.in.Target.Name) {
+		return d.in.Target.Name
+	}
+	return ""
 }
 
-// openRepairs rebuilds Instances that lost their pod.
+// openRepairs rebuilds Instances that lost their pod. A pause does not stop it, a
+// freeze does.
 func (d *decider) openRepairs() {
-	if d.in.Paused {
+	if d.in.Frozen {
 		return
 	}
 	for i := range d.rows {
 		row := &d.rows[i]
-		if row.Phase != v1beta1.InstancePending || row.Operation != nil || d.full() {
+		if row.Phase != v1beta1.InstancePending || row.Operation != nil {
 			continue
 		}
-		s := d.podsOf(row.Index)
-		if p := s.bySlot[row.ActiveOrdinal]; p != nil && p.terminating && s.bySlot[1-row.ActiveOrdinal] == nil &&
-			d.slotsUsed()+1 <= d.in.MaxSurge {
-			// Its name is taken until the grace ends; there is room not to wait.
-			row.ActiveOrdinal = 1 - row.ActiveOrdinal
+		revision := d.buildRevision(row.RunningRevision)
+		if revision == "" || (d.in.Paused && revision != row.RunningRevision) {
+			d.hold(d.in.StartHold)
+			continue
 		}
-		d.open(row, v1beta1.OperationCreate, v1beta1.StepCreatePods, d.buildRevision(row.RunningRevision), "its pod is gone")
+		if d.full() {
+			d.hold(d.fullHold())
+			return
+		}
+		d.open(row, v1beta1.OperationCreate, v1beta1.StepCreatePods, revision, "its pod is gone")
 		d.advanceCreate(row)
 	}
 }
@@ -100,7 +107,16 @@ func (d *decider) openCreates() {
 	}
 	next, made := int32(0), int32(0)
 	for ; have < d.in.Desired; have++ {
-		if d.full() || (d.in.CreateBatch > 0 && made >= d.in.CreateBatch) {
+		revision := d.buildRevision("")
+		if revision == "" {
+			d.hold(d.in.StartHold)
+			break
+		}
+		if d.full() {
+			d.hold(d.fullHold()) // the end of any operation brings the next pass
+			break
+		}
+		if d.in.CreateBatch > 0 && made >= d.in.CreateBatch {
 			d.wakeAt(d.in.Now) // the rest in the next pass
 			break
 		}
@@ -110,7 +126,7 @@ func (d *decider) openCreates() {
 		used[next] = true
 		made++
 		row := v1beta1.InstanceStatus{Index: next, Incarnation: 1}
-		d.open(&row, v1beta1.OperationCreate, v1beta1.StepCreatePods, d.buildRevision(""), "scale-up")
+		d.open(&row, v1beta1.OperationCreate, v1beta1.StepCreatePods, revision, "scale-up")
 		d.rows = append(d.rows, row)
 		d.advanceCreate(&d.rows[len(d.rows)-1])
 	}
@@ -118,6 +134,18 @@ func (d *decider) openCreates() {
 }
 
 func (d *decider) full() bool { return d.in.MaxOpen > 0 && d.openOperations() >= d.in.MaxOpen }
+
+func (d *decider) fullHold() *Hold {
+	return &Hold{Gate: v1beta1.GateBudget, Reason: fmt.Sprintf(
+		"%d operations are open, the limit that lifecycle.maxOpenOperations sets", d.in.MaxOpen)}
+}
+
+// hold records why something waits, unless a reason is already known.
+func (d *decider) hold(h *Hold) {
+	if d.res.Hold == nil {
+		d.res.Hold = h
+	}
+}
 
 func (d *decider) openOperations() (n int32) {
 	for i := range d.rows {
@@ -162,8 +190,7 @@ func (d *decider) openUpdates() {
 	used, opened := d.slotsUsed(), d.openOperations()
 	for _, row := range candidates {
 		if d.in.MaxOpen > 0 && opened >= d.in.MaxOpen {
-			d.res.Hold = &Hold{Gate: v1beta1.GateBudget, Reason: fmt.Sprintf(
-				"%d operations are open, the limit that lifecycle.maxOpenOperations sets", d.in.MaxOpen)}
+			d.res.Hold = d.fullHold()
 			return
 		}
 		if broken(row) {

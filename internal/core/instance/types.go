@@ -21,8 +21,7 @@ type Revision struct {
 	Token string
 }
 
-// Hold says why an update may not start: the gate, the reason a person can act on,
-// and what it aimed at.
+// Hold says why an update may not start: the gate, and the reason a person can act on.
 type Hold struct {
 	Gate   v1beta1.RolloutHoldGate
 	Reason string
@@ -51,8 +50,11 @@ type Input struct {
 	// StartHold denies the start of updates, and of drains toward a revision that
 	// is no longer the target; nil allows.
 	StartHold *Hold
-	// Paused stops starts and stops a surge before its drain.
-	Paused bool
+	// Paused stops starts and stops a surge before its drain. Lost pods are still
+	// replaced, at the revision they ran, unless Frozen.
+	Paused, Frozen bool
+	// Refusal is what the API server said when it last refused a write of this component.
+	Refusal string
 	// MinReady is how long a pod must be Ready before an old one may leave.
 	MinReady time.Duration
 	// MaxOpen bounds open operations; CreateBatch bounds creations in one pass,

@@ -5,7 +5,6 @@ import (
 	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"ome.io/ome/api/v1beta1"
 	"ome.io/ome/internal/core/instance"
@@ -17,15 +16,13 @@ type Progress struct {
 	instance.Counts
 	// Changing is true while the component has a revision to roll to.
 	Changing bool
-	// Held is true while an Instance that should start waits at a gate.
-	Held bool
 }
 
 // Coordinate words the state of each non-canary group. The plan is the pinned one
 // during a run and the live one otherwise.
 func Coordinate(in Input, res Result, live plan.Resolution, previous *v1beta1.RolloutCoordinationStatus,
 	progress map[v1beta1.ComponentType]Progress) (*v1beta1.RolloutCoordinationStatus, []instance.Event) {
-	if res.Status == nil {
+	if !res.Configured {
 		return nil, nil
 	}
 	groups := live.Plan.Groups
@@ -65,8 +62,7 @@ func Coordinate(in Input, res Result, live plan.Resolution, previous *v1beta1.Ro
 			status.CompositePhase = string(status.Phase)
 			status.Message = fmt.Sprintf("paused by the annotation %s: %q", v1beta1.RolloutPausedAnnotation, in.Pause)
 		case v1beta1.CoordinationSurging, v1beta1.CoordinationWaiting:
-			surge := intstr.FromString(strconv.Itoa(blueGreenPercent) + "%")
-			status.ObservedSurge = &surge
+			status.ObservedSurge = new(plan.DefaultBudget())
 		}
 		if old.Phase != status.Phase || status.LastTransitionTime == nil {
 			status.LastTransitionTime = &now

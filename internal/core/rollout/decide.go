@@ -11,24 +11,15 @@ import (
 	"ome.io/ome/internal/core/plan"
 )
 
-// blueGreenPercent is the share of its replicas that a member of a blue-green
-// group moves at one time, rounded up. It is fixed.
-const blueGreenPercent = 25
-
 // Decide opens, keeps, supersedes or closes the run and says who may move.
 func Decide(in Input, live plan.Resolution) Result {
 	res := Result{Permits: make(map[v1beta1.ComponentType]Permit, len(in.Members))}
-	for _, m := range in.Members {
-		res.Permits[m.Component] = Permit{SurgePercent: -1}
-	}
 	previous := in.Previous
 	if previous == nil {
 		previous = &v1beta1.RolloutStatus{}
 	}
 	open := previous.ActiveRun
-	if (in.Spec == nil || len(in.Spec.Groups) == 0) && open == nil {
-		return res
-	}
+	res.Configured = open != nil || (in.Spec != nil && len(in.Spec.Groups) > 0)
 	st := previous.DeepCopy()
 	st.ObservedGeneration = in.Generation
 	st.ObservedPause = string(in.Pause)
@@ -50,7 +41,6 @@ func Decide(in Input, live plan.Resolution) Result {
 			openRun(&res, in, live)
 		}
 	}
-	res.Drift = st.ActiveRun != nil && plan.Drift(st.ActiveRun.Plan, live.Plan)
 	permit(&res, in, live)
 	return res
 }
@@ -59,7 +49,7 @@ func Decide(in Input, live plan.Resolution) Result {
 func superseded(run *v1beta1.RolloutRun, members []Member) bool {
 	for _, t := range run.TargetRevisions {
 		for _, m := range members {
-			if m.Component == t.Component && m.Target != t.Revision {
+			if m.Component == t.Component && !m.Unreadable && m.Target != t.Revision {
 				return true
 			}
 		}
@@ -71,7 +61,7 @@ func superseded(run *v1beta1.RolloutRun, members []Member) bool {
 func finished(run *v1beta1.RolloutRun, members []Member) bool {
 	for _, t := range run.TargetRevisions {
 		for _, m := range members {
-			if m.Component == t.Component && (!m.Settled || m.Behind) {
+			if m.Component == t.Component && (m.Unreadable || !m.Settled || m.Behind) {
 				return false
 			}
 		}
@@ -135,12 +125,12 @@ func permit(res *Result, in Input, live plan.Resolution) {
 		p := res.Permits[m.Component]
 		switch {
 		case run != nil && grouped(run.Plan.Groups, m.Component):
-			p.Grouped, p.SurgePercent = true, blueGreenPercent
+			p.Grouped = true
 			if !targetOf(run, m) {
 				p.Hold = waitingForPlan(res)
 			}
 		case grouped(live.Plan.Groups, m.Component) || (live.Parked() && inSpec(in.Spec, m.Component)):
-			p.Grouped, p.SurgePercent = true, blueGreenPercent
+			p.Grouped = true
 			if m.Behind && m.Stable != "" {
 				p.Hold = waitingForPlan(res)
 			}

@@ -27,7 +27,7 @@ func pd() *v1beta1.RolloutSpec {
 }
 
 func member(c v1beta1.ComponentType, stable, target string) Member {
-	return Member{Component: c, Stable: stable, Target: target, Desired: 2, Behind: stable != "" && stable != target, Settled: stable == target}
+	return Member{Component: c, Stable: stable, Target: target, Behind: stable != "" && stable != target, Settled: stable == target}
 }
 
 // run is a pinned run toward the given engine and decoder hashes.
@@ -102,6 +102,11 @@ func TestDecide(t *testing.T) {
 			want:    []string{"no run", "parked PlanInvalid", "engine Plan: rollout plan parked: PlanInvalid", "decoder grouped"},
 		},
 		{
+			name: "a member that can't be read keeps the run open", spec: pd(), active: run("b", "b"),
+			members: []Member{member(engine, "b", "b"), {Component: decoder, Unreadable: true}},
+			want:    []string{"run to engine a->b, decoder a->b", "engine grouped", "decoder Plan: waiting for the rollout plan"},
+		},
+		{
 			name: "the groups leave the spec in the middle: the run ends on the plan it pinned", spec: nil, active: run("b", "b"),
 			members: []Member{member(engine, "a", "b"), member(decoder, "b", "b")},
 			want:    []string{"run to engine a->b, decoder a->b", "engine grouped", "decoder grouped"},
@@ -125,7 +130,7 @@ func describe(t *testing.T, in Input, res Result) []string {
 	t.Helper()
 	var out []string
 	switch {
-	case res.Status == nil:
+	case !res.Configured:
 		out = append(out, "no rollout status")
 	case res.Status.ActiveRun == nil:
 		out = append(out, "no run")
@@ -216,7 +221,7 @@ func TestCoordinate(t *testing.T) {
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
 			in := Input{Now: t0, Generation: 3, Pause: tc.pause, Spec: pd()}
-			res := Result{Status: &v1beta1.RolloutStatus{}}
+			res := Result{Status: &v1beta1.RolloutStatus{}, Configured: true}
 			if tc.active {
 				res.Status.ActiveRun = run("b", "b")
 			}

@@ -13,7 +13,7 @@ type Pause string
 const (
 	// NotPaused is also what any value but the two below means.
 	NotPaused Pause = ""
-	// Recover stops updates and creations; repair goes on.
+	// Recover stops updates and creations; lost pods are still replaced.
 	Recover Pause = "true"
 	// Freeze stops repair too.
 	Freeze Pause = "freeze"
@@ -39,8 +39,9 @@ type Member struct {
 	Behind bool
 	// Settled is true when every desired Instance runs the target and none has work.
 	Settled bool
-	// Desired is the wanted number of Instances.
-	Desired int32
+	// Unreadable is set when the component's rows do not decode: nothing is known of
+	// it, so it neither opens, supersedes nor finishes a run.
+	Unreadable bool
 }
 
 // Input is everything a rollout decision depends on.
@@ -61,21 +62,18 @@ type Input struct {
 type Permit struct {
 	// Hold denies starts; nil allows.
 	Hold *instance.Hold
-	// Grouped is true for a member of a group.
+	// Grouped is true for a member of a group, which caps its surge.
 	Grouped bool
-	// SurgePercent caps the component's surge, as a percentage of its replicas
-	// rounded up; negative means no cap from the group.
-	SurgePercent int32
 }
 
 // Result is the outcome of Decide.
 type Result struct {
-	// Status is the next status.rollout; nil without rollout groups.
-	Status  *v1beta1.RolloutStatus
-	Permits map[v1beta1.ComponentType]Permit
-	Events  []instance.Event
+	// Status is the next status.rollout.
+	Status *v1beta1.RolloutStatus
+	// Configured is true with rollout groups, or while a run is open.
+	Configured bool
+	Permits    map[v1beta1.ComponentType]Permit
+	Events     []instance.Event
 	// ParkReason and ParkMessage say why no plan could be pinned; empty otherwise.
 	ParkReason, ParkMessage string
-	// Drift is true when the pinned plan is not what would pin now.
-	Drift bool
 }

@@ -1,0 +1,46 @@
+package instance
+
+import (
+	"fmt"
+
+	"ome.io/ome/api/v1beta1"
+)
+
+// explain finds what keeps a pod of an open operation from coming up and says it in
+// the hold: behind an exhausted budget there is often one pod that will never be
+// ready, and a person should not have to look for it.
+func (d *decider) explain() {
+	cause := d.blocked()
+	switch {
+	case cause == "":
+	case d.res.Hold == nil:
+		d.res.Hold = &Hold{Gate: v1beta1.GateBudget, Reason: cause}
+	case d.res.Hold != d.in.StartHold && d.res.Hold.Gate == v1beta1.GateBudget:
+		d.res.Hold.Reason += "; " + cause
+	}
+}
+
+// blocked words the first thing, in index order, that time alone will not end.
+func (d *decider) blocked() string {
+	for i := range d.rows {
+		row := &d.rows[i]
+		slot := d.building(row)
+		if slot < 0 {
+			continue
+		}
+		p := d.podsOf(row.Index).bySlot[slot]
+		switch {
+		case p == nil && d.in.Refusal != "":
+			return fmt.Sprintf("the API server refused pod %s: %s", PodName(d.in.Prefix, d.in.Component, row.Index, slot), d.in.Refusal)
+		case p == nil:
+		case p.terminating && !d.in.Now.Before(p.graceEnds()):
+			return fmt.Sprintf("pod %s is past its deletion grace on node %s and holds the name of its successor; if the node is gone, delete the pod with --force",
+				p.obj.Name, p.obj.Spec.NodeName)
+		case p.broken:
+			return fmt.Sprintf("pod %s cannot start: %s; mend the spec or go back to the previous one", p.obj.Name, p.brokenBy)
+		case p.unschedulable:
+			return fmt.Sprintf("no node has room for pod %s: %s", p.obj.Name, p.noRoom)
+		}
+	}
+	return ""
+}
