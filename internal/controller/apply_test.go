@@ -346,3 +346,61 @@ func mustUnmarshal(t *testing.T, raw []byte, into any) {
 		t.Fatal(err)
 	}
 }
+
+// TestFailuresKeepTheWake: a pass with errors is tried again with a growing delay,
+// and no later than the decision asked for.
+func TestFailuresKeepTheWake(t *testing.T) {
+	b := creating(t)
+	b.writer.answer = func(w *Write) error {
+		return apierrors.NewTooManyRequests("later", 1)
+	}
+	fail := func(wake time.Duration) time.Duration {
+		t.Helper()
+		b.clock.Step(time.Minute)
+		b.decision.Wake = time.Time{}
+		if wake > 0 {
+			b.decision.Wake = b.clock.Now().Add(wake)
+		}
+		again, err := b.pass(t)
+		if err == nil {
+			t.Fatal("no error")
+		}
+		return again
+	}
+	for i, step := range []struct{ wake, again time.Duration }{
+		{0, 100 * time.Millisecond},
+		{time.Hour, 200 * time.Millisecond},
+		{250 * time.Millisecond, 250 * time.Millisecond}, // 400ms by the backoff
+		{time.Millisecond, paceLeast},
+		{0, 1600 * time.Millisecond},
+	} {
+		if again := fail(step.wake); again != step.again {
+			t.Errorf("failure %d: again after %v, want %v", i, again, step.again)
+		}
+	}
+	for range 10 {
+		fail(0)
+	}
+	if again := fail(time.Hour); again != failureLast {
+		t.Errorf("again after %v, want %v", again, failureLast)
+	}
+	// What reaches the queue has a time and no error: the queue would forget the one for the other.
+	b.clock.Step(time.Minute)
+	b.decision.Wake = b.clock.Now().Add(3 * time.Second)
+	if res, err := b.Reconcile(t.Context(), testKey); err != nil || res.RequeueAfter != 3*time.Second {
+		t.Errorf("result %+v, %v", res, err)
+	}
+	b.writer.answer = nil
+	b.clock.Step(time.Minute)
+	b.decision.Wake = time.Time{}
+	if again, err := b.pass(t); err != nil || again != 0 {
+		t.Errorf("a pass without errors looks again after %v: %v", again, err)
+	}
+	b.writer.answer = func(*Write) error { return apierrors.NewTooManyRequests("later", 1) }
+	for _, f := range b.fakes {
+		f.version = "9000"
+	}
+	if again := fail(0); again != failureFirst {
+		t.Errorf("the first failure after a good pass: again after %v", again)
+	}
+}

@@ -67,6 +67,7 @@ func (f *fakeLive) Get(_ context.Context, key client.ObjectKey, into client.Obje
 	into.SetResourceVersion(obj.GetResourceVersion())
 	into.SetLabels(obj.GetLabels())
 	into.SetUID(obj.GetUID())
+	into.SetOwnerReferences(obj.GetOwnerReferences())
 	return nil
 }
 
@@ -170,8 +171,7 @@ func (b *bench) put(t *testing.T, objs ...client.Object) {
 // pass runs one reconcile and returns how soon the next is due.
 func (b *bench) pass(t *testing.T) (time.Duration, error) {
 	t.Helper()
-	res, err := b.Reconcile(t.Context(), testKey)
-	return res.RequeueAfter, err
+	return b.reconciler.pass(t.Context(), testKey)
 }
 
 // testService is a service with an engine.

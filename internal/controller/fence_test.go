@@ -7,10 +7,12 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ome.io/ome/api/v1beta1"
@@ -177,16 +179,90 @@ func TestNameTaken(t *testing.T) {
 			t.Errorf("decided %d times on a cache that lacks the pod: %v", b.decided, err)
 		}
 	})
-	t.Run("foreign", func(t *testing.T) {
-		b := creating(t)
-		b.writer.answer = exists
-		foreign := testPod("p", v1beta1.EngineComponent)
-		foreign.Labels = nil
-		b.live.objects[pod] = foreign
-		if _, err := b.pass(t); err == nil || !strings.Contains(err.Error(), "Pod ns/p exists and does not belong to InferenceService ns/svc; delete or rename it") {
-			t.Errorf("err = %v", err)
+	t.Run("ours by labels and owner", func(t *testing.T) {
+		replica, isvc := testReplica(v1beta1.EngineComponent), testService()
+		isvc.Kind, replica.Kind = "InferenceService", "InferenceReplica"
+		replica.OwnerReferences = ownedByTest(isvc)
+		replaced := replica.DeepCopy()
+		replaced.UID = "earlier"
+		owned := func(o, owner client.Object) client.Object {
+			o = o.DeepCopyObject().(client.Object)
+			o.SetOwnerReferences(nil)
+			if owner != nil {
+				o.SetOwnerReferences(ownedByTest(owner))
+			}
+			return o
+		}
+		unlabelled := owned(testPod("p", v1beta1.EngineComponent), replica)
+		unlabelled.SetLabels(nil)
+		foreignReplica := replica.DeepCopy()
+		foreignReplica.Spec.ParentRef = nil
+		pod, cr, svc := testPod("p", v1beta1.EngineComponent), testRevision("r", v1beta1.EngineComponent), testCoreService("s")
+		tests := map[string]struct {
+			stored, wanted client.Object
+			want           bool
+		}{
+			"pod":                                  {owned(pod, replica), owned(pod, replica), true},
+			"pod of an earlier replica":            {owned(pod, replaced), owned(pod, replica), false},
+			"orphaned pod":                         {owned(pod, nil), owned(pod, replica), false},
+			"pod without labels":                   {unlabelled, owned(pod, replica), false},
+			"revision":                             {owned(cr, replica), owned(cr, replica), true},
+			"revision of an earlier replica":       {owned(cr, replaced), owned(cr, replica), false},
+			"orphaned revision":                    {owned(cr, nil), owned(cr, replica), false},
+			"Service":                              {owned(svc, isvc), owned(svc, isvc), true},
+			"Service that somebody took":           {owned(svc, replica), owned(svc, isvc), false},
+			"Service that nobody owns":             {owned(svc, nil), owned(svc, isvc), true},
+			"replica":                              {replica, replica, true},
+			"standalone replica":                   {foreignReplica, replica, false},
+			"replica of an earlier service":        {owned(replica, replaced), replica, false},
+			"replica orphaned by a service's end":  {owned(replica, nil), replica, false},
+			"an owned object that none was to own": {owned(pod, replica), owned(pod, nil), false},
+		}
+		for name, test := range tests {
+			if got := ours(test.stored, test.wanted, "svc"); got != test.want {
+				t.Errorf("%s: ours = %v", name, got)
+			}
 		}
 	})
+	for name, test := range map[string]struct {
+		spoil func(*corev1.Pod)
+		owner string
+	}{
+		"foreign":  {func(p *corev1.Pod) { p.Labels, p.OwnerReferences = nil, nil }, "nothing owns it"},
+		"orphaned": {func(p *corev1.Pod) { p.OwnerReferences = nil }, "nothing owns it"},
+		"left by an earlier replica": {func(p *corev1.Pod) { p.OwnerReferences[0].UID = "earlier" },
+			"it is owned by InferenceReplica svc-engine of UID earlier"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := creating(t)
+			events := events.NewFakeRecorder(10)
+			b.recorder = events
+			b.writer.answer = exists
+			replica := testReplica(v1beta1.EngineComponent)
+			replica.Kind = "InferenceReplica"
+			b.decision.Components[0].Pods[0].Pod.OwnerReferences = ownedByTest(replica)
+			stored := b.decision.Components[0].Pods[0].Pod.DeepCopy()
+			test.spoil(stored)
+			b.live.objects[pod] = stored
+			says := "Pod ns/p exists and does not belong to InferenceService ns/svc (" + test.owner + "); delete or rename it"
+			if _, err := b.pass(t); err == nil || !strings.Contains(err.Error(), says) {
+				t.Errorf("err = %v, want %s", err, says)
+			}
+			select {
+			case e := <-events.Events:
+				if !strings.Contains(e, "Warning WriteRefused") || !strings.Contains(e, says) {
+					t.Errorf("event %s", e)
+				}
+			default:
+				t.Error("no event tells")
+			}
+		})
+	}
+}
+
+// ownedByTest are the owner references of what an object controls.
+func ownedByTest(owner client.Object) []metav1.OwnerReference {
+	return []metav1.OwnerReference{*metav1.NewControllerRef(owner, v1beta1.SchemeGroupVersion.WithKind(owner.GetObjectKind().GroupVersionKind().Kind))}
 }
 
 // TestRewoundHistory: a cluster restored from a backup has lower versions than

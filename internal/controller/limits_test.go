@@ -96,7 +96,7 @@ func TestStopEndsAPassBetweenWrites(t *testing.T) {
 		once.Do(cancel)
 		return nil
 	}
-	if _, err := b.Reconcile(ctx, testKey); err != nil {
+	if _, err := b.reconciler.pass(ctx, testKey); err != nil {
 		t.Errorf("a stop is no error: %v", err)
 	}
 	if got := b.writer.log(); len(got) != 1 {

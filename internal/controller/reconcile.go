@@ -50,19 +50,30 @@ type reconciler struct {
 	checkPurity bool
 }
 
-// Reconcile runs one pass, unless it is too early for one.
+// Reconcile runs one pass and tells the queue when to look again. The queue's own
+// backoff would be deaf to a wake that is due earlier, so errors end here.
 func (r *reconciler) Reconcile(ctx context.Context, key types.NamespacedName) (reconcile.Result, error) {
+	after, err := r.pass(ctx, key)
+	if err != nil {
+		log.FromContext(ctx).Error(err, "a pass failed", "again", after.String())
+	}
+	return reconcile.Result{RequeueAfter: after}, nil
+}
+
+// pass runs one pass, unless it is too early for one. It returns how soon the
+// next is due, also with an error; zero means when something happens.
+func (r *reconciler) pass(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
 	state := r.states.of(key)
 	now := r.clock.Now()
 	if early := state.early(now); early > 0 {
-		return reconcile.Result{RequeueAfter: early}, nil
+		return early, nil
 	}
 	if err := state.fence.settle(ctx, r.live, r.stores); err != nil {
 		if ctx.Err() != nil {
-			return reconcile.Result{}, nil
+			return 0, nil
 		}
 		metrics.Pass(passFailed)
-		return reconcile.Result{}, err
+		return state.failureDelay(), err
 	}
 	if lag := state.fence.behind(r.stores); lag != "" {
 		return r.waitForCaches(ctx, state, lag, now)
@@ -72,13 +83,13 @@ func (r *reconciler) Reconcile(ctx context.Context, key types.NamespacedName) (r
 	if world.Service == nil && len(world.Components) == 0 && len(world.Services) == 0 {
 		r.states.forget(key)
 		metrics.Forget(key.Namespace, key.Name)
-		return reconcile.Result{}, nil
+		return 0, nil
 	}
 	world.Seed, world.SkipDrain = newSeed(), r.skipDrain
 	decision, err := r.decideOn(world)
 	if err != nil {
 		metrics.Pass(passFailed)
-		return reconcile.Result{}, err
+		return state.failureDelay(), err
 	}
 	took := r.clock.Since(now)
 	state.decided(now, took)
@@ -127,20 +138,31 @@ func fingerprint(w core.World) string {
 }
 
 // result says when to look again.
-func (r *reconciler) result(ctx context.Context, p *pass) (reconcile.Result, error) {
+func (r *reconciler) result(ctx context.Context, p *pass) (time.Duration, error) {
 	if ctx.Err() != nil {
-		return reconcile.Result{}, nil // told to stop: the next manager goes on
+		return 0, nil // told to stop: the next manager goes on
+	}
+	now := r.clock.Now()
+	var until time.Duration // zero: nothing is due by itself
+	for _, t := range append(p.wakes, p.decision.Wake) {
+		if !t.IsZero() && (until == 0 || t.Sub(now) < until) {
+			until = max(t.Sub(now), time.Millisecond)
+		}
 	}
 	if len(p.errs) > 0 {
 		metrics.Pass(passFailed)
-		return reconcile.Result{}, summary(p.errs)
+		delay := p.state.failureDelay()
+		if until > 0 {
+			delay = min(delay, max(until, paceLeast))
+		}
+		return delay, summary(p.errs)
 	}
-	now := r.clock.Now()
+	p.state.failures = 0
 	if len(p.conflicts) > 0 {
 		// Somebody else wrote first. That is normal, and the cure is to decide again.
 		metrics.Pass(passConflict)
 		log.FromContext(ctx).V(1).Info("deciding again", "conflicts", p.conflicts)
-		return reconcile.Result{RequeueAfter: p.state.conflictDelay()}, nil
+		return p.state.conflictDelay(), nil
 	}
 	p.state.conflicts = 0
 	if p.sent > 0 {
@@ -148,16 +170,7 @@ func (r *reconciler) result(ctx context.Context, p *pass) (reconcile.Result, err
 	} else {
 		metrics.Pass(passClean)
 	}
-	wake := p.decision.Wake
-	for _, t := range p.wakes {
-		if wake.IsZero() || t.Before(wake) {
-			wake = t
-		}
-	}
-	if wake.IsZero() {
-		return reconcile.Result{}, nil
-	}
-	return reconcile.Result{RequeueAfter: max(wake.Sub(now), time.Millisecond)}, nil
+	return until, nil
 }
 
 // summary joins errors, but not hundreds: when a namespace is out of quota every
@@ -171,16 +184,16 @@ func summary(errs []error) error {
 }
 
 // waitForCaches puts a pass off until the caches show our own writes.
-func (r *reconciler) waitForCaches(ctx context.Context, state *keyState, lag string, now time.Time) (reconcile.Result, error) {
+func (r *reconciler) waitForCaches(ctx context.Context, state *keyState, lag string, now time.Time) (time.Duration, error) {
 	metrics.Pass(passWaited)
 	delay, stalled := state.fence.wait(now)
 	if stalled {
 		log.FromContext(ctx).Info("a cache lags far behind our own writes", "lag", lag)
 		if err := state.fence.rewind(ctx, r.latest, now); err != nil {
-			return reconcile.Result{}, err
+			return delay, err
 		}
 	}
-	return reconcile.Result{RequeueAfter: delay}, nil
+	return delay, nil
 }
 
 // newSeed makes the IDs of a pass unlike those of any other.

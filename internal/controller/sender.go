@@ -9,7 +9,9 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -118,9 +120,10 @@ func (s *sender) send(ctx context.Context, w *Write) error {
 	return s.failed(fmt.Errorf("%s of %s: %w", w.Verb, o, err))
 }
 
-// taken handles a create whose name exists. An object with our label is one that
-// the cache has yet to see; anything else is in the way, and nothing but a
-// person moves it.
+// taken handles a create whose name exists. An object with our label and our
+// owner is one that the cache has yet to see; anything else is in the way, and
+// deciding again would not move it. What an owner that is gone left behind goes
+// with the garbage collector, what was orphaned goes only by a person's hand.
 func (s *sender) taken(ctx context.Context, w *Write, o object, cause error) error {
 	obj := newObject(o.kind)
 	err := s.live.Get(ctx, o.key, obj)
@@ -132,24 +135,46 @@ func (s *sender) taken(ctx context.Context, w *Write, o object, cause error) err
 		return errStopped
 	case err != nil:
 		return s.failed(fmt.Errorf("%s: reading what has its name: %w", o, err))
-	case ours(obj, s.key.Name):
+	case ours(obj, w.Object, s.key.Name):
 		s.state.fence.wrote(o.kind, obj.GetResourceVersion())
 		s.mu.Lock()
 		s.conflicts = append(s.conflicts, fmt.Sprintf("create of %s: it exists", o))
 		s.mu.Unlock()
 		return errStopped
 	}
-	err = fmt.Errorf("%s exists and does not belong to InferenceService %s; delete or rename it", o, s.key)
+	err = fmt.Errorf("%s exists and does not belong to InferenceService %s (%s); delete or rename it", o, s.key, ownerOf(obj))
 	s.tell(o, w, err)
 	return s.failed(errors.Join(err, cause))
 }
 
-// ours says whether the caches show an object to the key's passes.
-func ours(obj client.Object, service string) bool {
+// ours says whether the caches show an object to the key's passes and core takes
+// it for what it wanted to create.
+func ours(obj, wanted client.Object, service string) bool {
 	if r, ok := obj.(*v1beta1.InferenceReplica); ok {
-		return r.Spec.ParentRef != nil && r.Spec.ParentRef.Name == service
+		if r.Spec.ParentRef == nil || r.Spec.ParentRef.Name != service {
+			return false
+		}
+	} else if obj.GetLabels()[v1beta1.InferenceServiceLabel] != service {
+		return false
 	}
-	return obj.GetLabels()[v1beta1.InferenceServiceLabel] == service
+	owner, mine := metav1.GetControllerOf(obj), metav1.GetControllerOf(wanted)
+	switch {
+	case owner == nil:
+		_, adopted := obj.(*corev1.Service) // core takes over one that nobody owns
+		return mine == nil || adopted
+	case mine == nil:
+		return false
+	}
+	return owner.UID == mine.UID
+}
+
+// ownerOf words who owns an object.
+func ownerOf(obj client.Object) string {
+	owner := metav1.GetControllerOf(obj)
+	if owner == nil {
+		return "nothing owns it"
+	}
+	return fmt.Sprintf("it is owned by %s %s of UID %s", owner.Kind, owner.Name, owner.UID)
 }
 
 // tell reports a refused write as an event: nothing in status may say so yet.

@@ -204,7 +204,7 @@ func (c *Controller) runPasses(ctx context.Context, w *watched, direct client.Cl
 		},
 		RecoverPanic:       ptr.To(true),
 		SkipNameValidation: ptr.To(c.options.SkipNameValidation),
-		RateLimiter:        workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](100*time.Millisecond, 30*time.Second),
+		RateLimiter:        workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](failureFirst, failureLast),
 	})
 	if err != nil {
 		return err

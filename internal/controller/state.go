@@ -20,6 +20,9 @@ const (
 	// explains a conflict is normally on its way.
 	conflictFirst = 50 * time.Millisecond
 	conflictLast  = 2 * time.Second
+	// failureFirst and failureLast pace passes after errors.
+	failureFirst = 100 * time.Millisecond
+	failureLast  = 30 * time.Second
 )
 
 // keyState is what the shell remembers of one key between passes. Nothing in it
@@ -30,6 +33,7 @@ type keyState struct {
 
 	next      time.Time
 	conflicts int
+	failures  int
 	// serviceWritten and replicaWritten are when a status was last written.
 	serviceWritten time.Time
 	replicaWritten map[v1beta1.ComponentType]time.Time
@@ -49,6 +53,15 @@ func (k *keyState) conflictDelay() time.Duration {
 		delay = min(conflictFirst<<k.conflicts, conflictLast)
 	}
 	k.conflicts++
+	return delay
+}
+
+func (k *keyState) failureDelay() time.Duration {
+	delay := failureLast
+	if k.failures < 9 {
+		delay = min(failureFirst<<k.failures, failureLast)
+	}
+	k.failures++
 	return delay
 }
 

@@ -32,15 +32,17 @@ func TestUnreadableRuntimeKeepsItsComponents(t *testing.T) {
 		gone    bool
 		reason  string
 	}{
-		"readable":                  {runtime: declaring(native)},
-		"readable, another mode":    {runtime: declaring(raw), gone: true},
-		"deleted":                   {reason: v1beta1.ReasonRuntimeNotFound},
-		"disabled":                  {runtime: disabled, reason: v1beta1.ReasonRuntimeDisabled},
-		"not understood":            {runtime: inheriting, reason: v1beta1.ReasonRuntimeSelectionFailed},
-		"no longer named":           {runtime: declaring(native), change: func(s *v1beta1.InferenceService) { s.Spec.Runtime = nil }, reason: v1beta1.ReasonRuntimeSelectionFailed},
-		"deleted, raw by spec":      {change: func(s *v1beta1.InferenceService) { s.Spec.DeploymentMode = v1beta1.RawDeploymentMode }, reason: v1beta1.ReasonRuntimeNotFound},
-		"deleted, raw by component": {change: func(s *v1beta1.InferenceService) { s.Spec.Engine.Annotations = map[string]string{v1beta1.DeploymentModeAnnotation: raw} }, gone: true},
-		"deleted, out of the spec":  {change: func(s *v1beta1.InferenceService) { s.Spec.Engine = nil }, gone: true},
+		"readable":               {runtime: declaring(native)},
+		"readable, another mode": {runtime: declaring(raw), gone: true},
+		"deleted":                {reason: v1beta1.ReasonRuntimeNotFound},
+		"disabled":               {runtime: disabled, reason: v1beta1.ReasonRuntimeDisabled},
+		"not understood":         {runtime: inheriting, reason: v1beta1.ReasonRuntimeSelectionFailed},
+		"no longer named":        {runtime: declaring(native), change: func(s *v1beta1.InferenceService) { s.Spec.Runtime = nil }, reason: v1beta1.ReasonRuntimeSelectionFailed},
+		"deleted, raw by spec":   {change: func(s *v1beta1.InferenceService) { s.Spec.DeploymentMode = v1beta1.RawDeploymentMode }, reason: v1beta1.ReasonRuntimeNotFound},
+		"deleted, raw by component": {change: func(s *v1beta1.InferenceService) {
+			s.Spec.Engine.Annotations = map[string]string{v1beta1.DeploymentModeAnnotation: raw}
+		}, gone: true},
+		"deleted, out of the spec": {change: func(s *v1beta1.InferenceService) { s.Spec.Engine = nil }, gone: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
