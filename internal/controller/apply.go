@@ -77,7 +77,7 @@ func (p *pass) read(c v1beta1.ComponentType) *core.Component {
 func (p *pass) createRevisions(ctx context.Context) {
 	p.eachComponent(ctx, func(ctx context.Context, _ *core.Component, d *core.ComponentDecision) error {
 		for _, cr := range d.CreateRevisions {
-			if err := p.send(ctx, &Write{Kind: WriteRevision, Verb: VerbCreate, Object: cr.DeepCopy()}); err != nil {
+			if err := p.send(ctx, &Write{Kind: WriteRevision, Component: d.Type, Verb: VerbCreate, Object: cr.DeepCopy()}); err != nil {
 				return err
 			}
 		}
@@ -98,7 +98,7 @@ func (p *pass) serviceStatus(ctx context.Context) error {
 		return nil
 	}
 	if due := held(p.decision.StatusUrgent, p.state.serviceWritten, p.world.Now); !due.IsZero() {
-		p.hold(WriteServiceStatus, due)
+		p.hold("", WriteServiceStatus, due)
 		return nil
 	}
 	target := &v1beta1.InferenceService{ObjectMeta: named(isvc)}
@@ -121,15 +121,21 @@ func (p *pass) component(ctx context.Context, read *core.Component, d *core.Comp
 	p.mu.Lock()
 	p.committed[d.Type] = true
 	p.mu.Unlock()
-	if err := p.pods(ctx, d.Pods); err != nil {
+	if err := p.pods(ctx, d.Type, d.Pods); err != nil {
 		return err
 	}
 	for _, cr := range d.DeleteRevisions {
-		if err := p.send(ctx, &Write{Kind: WriteRevision, Verb: VerbDelete, Object: cr, UID: cr.UID}); err != nil {
+		if err := p.send(ctx, &Write{Kind: WriteRevision, Component: d.Type, Verb: VerbDelete, Object: cr, UID: cr.UID}); err != nil {
 			return err
 		}
 	}
-	return p.release(ctx, replica, d)
+	if err := p.release(ctx, replica, d); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	p.tally(d.Type).finished = true
+	p.mu.Unlock()
+	return nil
 }
 
 // replica brings spec and marks to what was decided and returns the replica as it is then.
@@ -137,7 +143,7 @@ func (p *pass) replica(ctx context.Context, read *v1beta1.InferenceReplica, d *c
 	switch {
 	case d.CreateReplica != nil:
 		created := d.CreateReplica.DeepCopy()
-		return created, p.send(ctx, &Write{Kind: WriteReplica, Verb: VerbCreate, Object: created})
+		return created, p.send(ctx, &Write{Kind: WriteReplica, Component: d.Type, Verb: VerbCreate, Object: created})
 	case d.UpdateReplica != nil && read != nil:
 		patch, err := difference(replicaPart(read), replicaPart(d.UpdateReplica), read.ResourceVersion)
 		if err != nil {
@@ -147,7 +153,7 @@ func (p *pass) replica(ctx context.Context, read *v1beta1.InferenceReplica, d *c
 			return read, nil
 		}
 		target := &v1beta1.InferenceReplica{ObjectMeta: named(read)}
-		return target, p.send(ctx, &Write{Kind: WriteReplica, Verb: VerbPatch, Object: target, PatchType: types.MergePatchType, Patch: patch})
+		return target, p.send(ctx, &Write{Kind: WriteReplica, Component: d.Type, Verb: VerbPatch, Object: target, PatchType: types.MergePatchType, Patch: patch})
 	}
 	return read, nil
 }
@@ -168,11 +174,11 @@ func (p *pass) replicaStatus(ctx context.Context, replica *v1beta1.InferenceRepl
 	// What a generation of the spec did to the status is never mere chatter.
 	urgent := d.ReplicaStatusUrgent || next.ObservedGeneration != replica.Status.ObservedGeneration
 	if due := held(urgent, p.lastReplicaWrite(d.Type), p.world.Now); !due.IsZero() {
-		p.hold(WriteReplicaStatus, due)
+		p.hold(d.Type, WriteReplicaStatus, due)
 		return replica, nil
 	}
 	target := &v1beta1.InferenceReplica{ObjectMeta: named(replica)}
-	err = p.send(ctx, &Write{Kind: WriteReplicaStatus, Verb: VerbPatch, Subresource: "status", Object: target, PatchType: types.MergePatchType, Patch: patch})
+	err = p.send(ctx, &Write{Kind: WriteReplicaStatus, Component: d.Type, Verb: VerbPatch, Subresource: "status", Object: target, PatchType: types.MergePatchType, Patch: patch})
 	p.countReplicaStatus(replica, &next, target, d.Type, err)
 	if err != nil {
 		return nil, err
@@ -197,7 +203,7 @@ func (p *pass) countReplicaStatus(before *v1beta1.InferenceReplica, next *v1beta
 
 // pods sends the pod calls that the replica's status authorizes, side by side.
 // They don't depend on each other: core is safe with any subset.
-func (p *pass) pods(ctx context.Context, actions []core.PodAction) error {
+func (p *pass) pods(ctx context.Context, c v1beta1.ComponentType, actions []core.PodAction) error {
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	var stopped error
@@ -212,10 +218,11 @@ func (p *pass) pods(ctx context.Context, actions []core.PodAction) error {
 		wg.Go(func() {
 			defer release()
 			w, err := podWrite(a, now)
-			if err != nil {
-				err = p.failed(fmt.Errorf("Pod %s: %w", keyOf(a.Pod), err))
-			} else {
+			if err == nil {
+				w.Component = c
 				err = p.send(ctx, w)
+			} else {
+				err = p.failed(fmt.Errorf("Pod %s: %w", keyOf(a.Pod), err))
 			}
 			if err != nil {
 				mu.Lock()
@@ -256,7 +263,7 @@ func (p *pass) release(ctx context.Context, replica *v1beta1.InferenceReplica, d
 		return nil
 	}
 	if d.DeleteReplica {
-		if err := p.send(ctx, &Write{Kind: WriteReplica, Verb: VerbDelete, Object: &v1beta1.InferenceReplica{ObjectMeta: named(replica)}, UID: replica.UID}); err != nil {
+		if err := p.send(ctx, &Write{Kind: WriteReplica, Component: d.Type, Verb: VerbDelete, Object: &v1beta1.InferenceReplica{ObjectMeta: named(replica)}, UID: replica.UID}); err != nil {
 			return err
 		}
 	}
@@ -269,7 +276,7 @@ func (p *pass) release(ctx context.Context, replica *v1beta1.InferenceReplica, d
 			return nil
 		}
 		return p.send(ctx, &Write{
-			Kind: WriteReplica, Verb: VerbPatch, Object: &v1beta1.InferenceReplica{ObjectMeta: named(replica)},
+			Kind: WriteReplica, Component: d.Type, Verb: VerbPatch, Object: &v1beta1.InferenceReplica{ObjectMeta: named(replica)},
 			PatchType: types.MergePatchType, Patch: patch,
 		})
 	}
@@ -285,7 +292,7 @@ func (p *pass) services(ctx context.Context) {
 	}
 	var writes []*Write
 	for _, s := range p.decision.CreateServices {
-		writes = append(writes, &Write{Kind: WriteService, Verb: VerbCreate, Object: s.DeepCopy()})
+		writes = append(writes, &Write{Kind: WriteService, Component: componentOf(s), Verb: VerbCreate, Object: s.DeepCopy()})
 	}
 	for _, s := range p.decision.UpdateServices {
 		read, ok := stored[s.Name]
@@ -299,13 +306,13 @@ func (p *pass) services(ctx context.Context) {
 		}
 		if patch != nil {
 			writes = append(writes, &Write{
-				Kind: WriteService, Verb: VerbPatch, Object: &corev1.Service{ObjectMeta: named(read)},
+				Kind: WriteService, Component: componentOf(s), Verb: VerbPatch, Object: &corev1.Service{ObjectMeta: named(read)},
 				PatchType: types.MergePatchType, Patch: patch,
 			})
 		}
 	}
 	for _, s := range p.decision.DeleteServices {
-		writes = append(writes, &Write{Kind: WriteService, Verb: VerbDelete, Object: &corev1.Service{ObjectMeta: named(s)}, UID: s.UID})
+		writes = append(writes, &Write{Kind: WriteService, Component: componentOf(s), Verb: VerbDelete, Object: &corev1.Service{ObjectMeta: named(s)}, UID: s.UID})
 	}
 	var wg sync.WaitGroup
 	for _, w := range writes {
@@ -361,9 +368,10 @@ func (p *pass) events() {
 }
 
 // hold puts a write off.
-func (p *pass) hold(k WriteKind, due time.Time) {
+func (p *pass) hold(c v1beta1.ComponentType, k WriteKind, due time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.tally(c).held[k] = true
 	p.wakes = append(p.wakes, due)
 	metrics.StatusHeld(string(k))
 }

@@ -86,6 +86,10 @@ func (r *reconciler) pass(ctx context.Context, key types.NamespacedName) (time.D
 		return 0, nil
 	}
 	world.Seed, world.SkipDrain = newSeed(), r.skipDrain
+	for i := range world.Components {
+		c := &world.Components[i]
+		c.Refusal = state.refusals[c.Type].text
+	}
 	decision, err := r.decideOn(world)
 	if err != nil {
 		metrics.Pass(passFailed)
@@ -143,6 +147,7 @@ func (r *reconciler) result(ctx context.Context, p *pass) (time.Duration, error)
 		return 0, nil // told to stop: the next manager goes on
 	}
 	now := r.clock.Now()
+	p.settleRefusals(now)
 	var until time.Duration // zero: nothing is due by itself
 	for _, t := range append(p.wakes, p.decision.Wake) {
 		if !t.IsZero() && (until == 0 || t.Sub(now) < until) {

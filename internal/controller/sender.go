@@ -43,6 +43,7 @@ type sender struct {
 	conflicts []string
 	sent      int
 	told      map[WriteKind]bool
+	tallies   map[v1beta1.ComponentType]*tally
 }
 
 // writeTimeout bounds one write. A pass whose answer does not come must end.
@@ -72,10 +73,12 @@ func (s *sender) send(ctx context.Context, w *Write) error {
 	isStatus := w.Kind == WriteServiceStatus || w.Kind == WriteReplicaStatus
 	release, err := s.limits.acquire(ctx, isStatus)
 	if err != nil {
+		s.unaccepted(w, "")
 		return s.failed(err)
 	}
 	defer release()
 	if ctx.Err() != nil {
+		s.unaccepted(w, "")
 		return s.failed(ctx.Err())
 	}
 
@@ -96,6 +99,9 @@ func (s *sender) send(ctx context.Context, w *Write) error {
 	s.sent++
 	s.mu.Unlock()
 
+	if result != written {
+		s.unaccepted(w, "")
+	}
 	switch result {
 	case written:
 		if w.Verb == VerbDelete {
@@ -115,6 +121,7 @@ func (s *sender) send(ctx context.Context, w *Write) error {
 	case doubtful:
 		s.state.fence.doubt(o)
 	case refused:
+		s.unaccepted(w, refusalText(err))
 		s.tell(o, w, err)
 	}
 	return s.failed(fmt.Errorf("%s of %s: %w", w.Verb, o, err))
@@ -143,6 +150,7 @@ func (s *sender) taken(ctx context.Context, w *Write, o object, cause error) err
 		return errStopped
 	}
 	err = fmt.Errorf("%s exists and does not belong to InferenceService %s (%s); delete or rename it", o, s.key, ownerOf(obj))
+	s.unaccepted(w, err.Error())
 	s.tell(o, w, err)
 	return s.failed(errors.Join(err, cause))
 }

@@ -34,6 +34,8 @@ type keyState struct {
 	next      time.Time
 	conflicts int
 	failures  int
+	// refusals are the last refused writes, until they are accepted or no longer asked for.
+	refusals map[v1beta1.ComponentType]refusal
 	// serviceWritten and replicaWritten are when a status was last written.
 	serviceWritten time.Time
 	replicaWritten map[v1beta1.ComponentType]time.Time

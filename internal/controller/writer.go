@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"ome.io/ome/api/v1beta1"
 	"ome.io/ome/internal/metrics"
 )
 
@@ -54,6 +55,8 @@ type Write struct {
 	Kind   WriteKind
 	Verb   Verb
 	Object client.Object
+	// Component is the one the write belongs to, empty for the service's own.
+	Component v1beta1.ComponentType
 	// Subresource is status, or empty.
 	Subresource string
 	// PatchType and Patch are a patch's.
