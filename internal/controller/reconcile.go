@@ -79,7 +79,9 @@ func (r *reconciler) pass(ctx context.Context, key types.NamespacedName) (time.D
 		return r.waitForCaches(ctx, state, lag, now)
 	}
 
-	world := snapshot(r.stores, key, r.settings.get(r.stores), &state.templates, now)
+	set, problems := r.settings.get(r.stores)
+	world := snapshot(r.stores, key, set, &state.templates, now)
+	world.SettingsProblems = problems
 	if world.Service == nil && len(world.Components) == 0 && len(world.Services) == 0 {
 		r.states.forget(key)
 		metrics.Forget(key.Namespace, key.Name)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"reflect"
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,25 +24,44 @@ type operatorSettings struct {
 	seen     *corev1.ConfigMap
 	read     bool
 	inForce  config.Settings
-	problems []settings.Problem
+	problems []string
+	// told are the settings without effect that events told of.
+	told map[string]bool
 }
 
-// get returns the settings in force.
-func (o *operatorSettings) get(s stores) config.Settings {
-	set, _, _ := o.load(s)
-	return set
-}
-
-func (o *operatorSettings) load(s stores) (config.Settings, *corev1.ConfigMap, []settings.Problem) {
+// get returns the settings in force, and what is wrong with those that were set.
+func (o *operatorSettings) get(s stores) (config.Settings, []string) {
 	cm, _ := getAs[*corev1.ConfigMap](s[kindConfigMap], o.key.String())
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	// Objects in the cache are replaced, never changed.
 	if !o.read || o.seen != cm {
-		o.inForce, o.problems = parseSettings(cm)
+		set, problems := parseSettings(cm)
+		o.inForce, o.problems = set, nil
+		for _, p := range problems {
+			o.problems = append(o.problems, p.Error())
+		}
 		o.seen, o.read = cm, true
 	}
-	return o.inForce, cm, o.problems
+	return o.inForce, o.problems
+}
+
+// tellUnused tells once of each setting that has no effect.
+func (o *operatorSettings) tellUnused(recorder events.EventRecorder, cm *corev1.ConfigMap) {
+	now := map[string]bool{}
+	var fresh []string
+	o.mu.Lock()
+	for _, p := range settings.Unused(cm.Data) {
+		text := p.Error()
+		if now[text] = true; !o.told[text] {
+			fresh = append(fresh, text)
+		}
+	}
+	o.told = now
+	o.mu.Unlock()
+	for _, text := range fresh {
+		recorder.Eventf(cm, nil, corev1.EventTypeWarning, "SettingNotUsed", "Read", "%s", text)
+	}
 }
 
 func parseSettings(cm *corev1.ConfigMap) (config.Settings, []settings.Problem) {
@@ -59,9 +79,9 @@ func parseSettings(cm *corev1.ConfigMap) (config.Settings, []settings.Problem) {
 
 // sameSettings says whether a change of the ConfigMap changed anything for a service.
 func sameSettings(before, after *corev1.ConfigMap) bool {
-	a, _ := parseSettings(before)
-	b, _ := parseSettings(after)
-	return reflect.DeepEqual(a, b)
+	a, wrongBefore := parseSettings(before)
+	b, wrongAfter := parseSettings(after)
+	return reflect.DeepEqual(a, b) && slices.Equal(wrongBefore, wrongAfter)
 }
 
 // keepLastGood stores settings without problems on their ConfigMap, so that a

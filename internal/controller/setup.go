@@ -221,6 +221,7 @@ func (c *Controller) runPasses(ctx context.Context, w *watched, direct client.Cl
 // settingsChanged runs beside the event handler, which must not wait for a write.
 func (c *Controller) settingsChanged(ctx context.Context, r *reconciler, cm *corev1.ConfigMap) {
 	go func() {
+		r.settings.tellUnused(r.recorder, cm)
 		if err := keepLastGood(ctx, r.writer, r.recorder, cm); err != nil && ctx.Err() == nil {
 			c.mgr.GetLogger().Info("the last good settings could not be kept on their ConfigMap", "error", err.Error())
 		}

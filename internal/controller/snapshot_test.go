@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -270,17 +272,96 @@ func TestSettings(t *testing.T) {
 	// The typo that follows falls back to what was kept.
 	kept.Data["deploy"] = `{"minReadySeconds": "eight"}`
 	b.put(t, kept)
-	if got := b.settings.get(b.stores); got.Deploy.MinReadySeconds != 8 {
+	if got, _ := b.settings.get(b.stores); got.Deploy.MinReadySeconds != 8 {
 		t.Errorf("minReadySeconds %d, want the last good 8", got.Deploy.MinReadySeconds)
+	}
+}
+
+// TestSettingsProblems: what is wrong reaches the decisions of every service,
+// also when it changes no value, and is gone when it is mended.
+func TestSettingsProblems(t *testing.T) {
+	b := newBench(t, testService())
+	q := newQueue(t)
+	handler := handlerOf(b, kindConfigMap, q)
+	version := 0
+	write := func(deploy string, annotations map[string]string) *corev1.ConfigMap {
+		version++
+		return &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ome", Name: settings.ConfigMapName, ResourceVersion: fmt.Sprint(version), Annotations: annotations},
+			Data:       map[string]string{"deploy": deploy},
+		}
+	}
+	old := write(`{}`, nil)
+	kept := map[string]string{settings.LastGoodAnnotation: settings.Encode(config.Default())}
+	const bad = `deploy: minReadySeconds: "eight": must be a whole number, 0 or more; using the `
+	for _, step := range []struct {
+		cm    *corev1.ConfigMap
+		wakes bool
+		told  []string
+	}{
+		{write(`{"minReadySeconds": "eight"}`, nil), true, []string{bad + "default"}},
+		{write(`{"minReadySeconds": "eight"}`, map[string]string{"note": "x"}), false, []string{bad + "default"}},
+		{write(`{"minReadySeconds": "eight"}`, kept), true, []string{bad + "last good value"}},
+		{write(`{"minReadySeconds": 0}`, kept), true, nil},
+	} {
+		handler.OnUpdate(old, step.cm)
+		if woken := len(drain(q)) > 0; woken != step.wakes {
+			t.Errorf("%s: woken = %v", step.cm.Data, woken)
+		}
+		b.put(t, step.cm)
+		b.clock.Step(time.Second)
+		if _, err := b.pass(t); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(step.told, b.world.SettingsProblems); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", step.cm.Data, diff)
+		}
+		old = step.cm
+	}
+}
+
+// TestUnusedSettingsAreToldOnce: a warning for each, and no problem.
+func TestUnusedSettingsAreToldOnce(t *testing.T) {
+	b := newBench(t, testService())
+	recorder := events.NewFakeRecorder(10)
+	told := func(lifecycle string) []string {
+		t.Helper()
+		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ome", Name: settings.ConfigMapName}, Data: map[string]string{"lifecycle": lifecycle}}
+		b.put(t, cm)
+		if _, problems := b.settings.get(b.stores); problems != nil {
+			t.Errorf("%s: problems %q", lifecycle, problems)
+		}
+		b.settings.tellUnused(recorder, cm)
+		var out []string
+		for len(recorder.Events) > 0 {
+			out = append(out, <-recorder.Events)
+		}
+		return out
+	}
+	const warning = "Warning SettingNotUsed lifecycle: teardown.deadline: not used by this release; remove it, or expect nothing of it"
+	for i, step := range []struct {
+		lifecycle string
+		want      []string
+	}{
+		{`{"teardown": {"deadline": "1h"}}`, []string{warning}},
+		{`{"teardown": {"deadline": "2h"}}`, nil},
+		{`{}`, nil},
+		{`{"teardown": {"deadline": "1h"}}`, []string{warning}},
+	} {
+		if diff := cmp.Diff(step.want, told(step.lifecycle)); diff != "" {
+			t.Errorf("step %d (-want +got):\n%s", i, diff)
+		}
 	}
 }
 
 func TestNoSettingsMeansDefaults(t *testing.T) {
 	b := newBench(t)
-	if diff := cmp.Diff(config.Default(), b.settings.get(b.stores)); diff != "" {
+	if diff := cmp.Diff(config.Default(), first(b.settings.get(b.stores))); diff != "" {
 		t.Error(diff)
 	}
 }
+
+func first[A, B any](a A, _ B) A { return a }
 
 func TestTrimPod(t *testing.T) {
 	pod := testPod("p", v1beta1.EngineComponent)

@@ -21,6 +21,22 @@ type field struct {
 	key, path string
 	set       func(*config.Settings, any) error
 	keep      func(dst, src *config.Settings)
+	// unused says that the field does nothing in this release; empty when it does.
+	unused string
+}
+
+// notUsed marks fields that are read and checked, and that nothing acts on.
+func notUsed(f ...field) []field {
+	for i := range f {
+		f[i].unused = "not used by this release; remove it, or expect nothing of it"
+	}
+	return f
+}
+
+// recordedOnly marks a field that replicas carry, and that nothing acts on.
+func recordedOnly(f field) field {
+	f.unused = "recorded on each replica, and not acted on by this release"
+	return f
 }
 
 func newField[T any](key, path string, at func(*config.Settings) *T, parse func(any) (T, error)) field {
@@ -41,9 +57,10 @@ type settingsT = config.Settings
 
 // fields lists everything that is read, in the order problems are reported.
 var fields = concat(
-	[]field{
+	notUsed(
 		newField("coordination", "defaultRatioTolerancePercent", func(s *settingsT) *int32 { return &s.Coordination.DefaultRatioTolerancePercent }, count(0, 100)),
-
+	),
+	[]field{
 		newField("deploy", "defaultDeploymentMode", func(s *settingsT) *string { return new(string) }, oneOf("RawDeployment")),
 		newField("deploy", "minReadySeconds", func(s *settingsT) *int32 { return &s.Deploy.MinReadySeconds }, orOff(count(0, math.MaxInt32))),
 		newField("deploy", "terminationGracePeriodSeconds", func(s *settingsT) *int64 { return &s.Deploy.TerminationGracePeriodSeconds }, orOff(seconds)),
@@ -56,7 +73,9 @@ var fields = concat(
 	strategyFields("decoder", func(s *settingsT) *config.UpdateStrategy { return &s.Deploy.UpdateStrategy.Decoder }),
 	strategyFields("router", func(s *settingsT) *config.UpdateStrategy { return &s.Deploy.UpdateStrategy.Router }),
 	[]field{
-		newField("lifecycle", "instanceReadyTimeout", func(s *settingsT) *time.Duration { return &s.Lifecycle.InstanceReadyTimeout }, orOff(duration)),
+		recordedOnly(newField("lifecycle", "instanceReadyTimeout", func(s *settingsT) *time.Duration { return &s.Lifecycle.InstanceReadyTimeout }, orOff(duration))),
+	},
+	notUsed(
 		newField("lifecycle", "stuckPodGracePeriod", func(s *settingsT) *time.Duration { return &s.Lifecycle.StuckPodGracePeriod }, orOff(duration)),
 		newField("lifecycle", "unschedulableGracePeriod", func(s *settingsT) *time.Duration { return &s.Lifecycle.UnschedulableGracePeriod }, orOff(duration)),
 		newField("lifecycle", "updateRetry.maxAttempts", func(s *settingsT) *int32 { return &s.Lifecycle.UpdateRetry.MaxAttempts }, orOff(count(0, math.MaxInt32))),
@@ -66,22 +85,24 @@ var fields = concat(
 		newField("lifecycle", "requeue.operation", func(s *settingsT) *time.Duration { return &s.Lifecycle.Requeue.Operation }, positive),
 		newField("lifecycle", "requeue.gate", func(s *settingsT) *time.Duration { return &s.Lifecycle.Requeue.Gate }, positive),
 		newField("lifecycle", "teardown.deadline", func(s *settingsT) *time.Duration { return &s.Lifecycle.TeardownDeadline }, orOff(duration)),
+		newField("lifecycle", "scaleDownRequeueInterval", func(s *settingsT) *time.Duration { return &s.Lifecycle.ScaleDownRequeueInterval }, orOff(positive)),
+	),
+	[]field{
 		newField("lifecycle", "revisionHistoryLimit", func(s *settingsT) *int32 { return &s.Lifecycle.RevisionHistoryLimit }, orOff(count(1, math.MaxInt32))),
 		newField("lifecycle", "scaleUpPodBatchSize", func(s *settingsT) *int32 { return &s.Lifecycle.ScaleUpPodBatchSize }, orOff(count(1, math.MaxInt32))),
 		newField("lifecycle", "scaleDownPodBatchSize", func(s *settingsT) *int32 { return &s.Lifecycle.ScaleDownPodBatchSize }, orOff(count(1, math.MaxInt32))),
-		newField("lifecycle", "scaleDownRequeueInterval", func(s *settingsT) *time.Duration { return &s.Lifecycle.ScaleDownRequeueInterval }, orOff(positive)),
 		newField("lifecycle", "maxOpenOperations", func(s *settingsT) *int32 { return &s.Lifecycle.MaxOpenOperations }, count(1, 5000)),
 
 		newField("omenativeStatus", "instanceStatusEncoding", func(s *settingsT) *string { return &s.InstanceStatus.Encoding }, oneOf("DenseV1", encodingColumnar)),
 		newField("omenativeStatus", "maxDecodedInstances", func(s *settingsT) *int32 { return &s.InstanceStatus.MaxDecodedInstances }, orOff(count(1, math.MaxInt32))),
 	},
-	budgetFields("rawDeployment", func(s *settingsT) *config.DisruptionBudget { return &s.PodDisruptionBudget.RawDeployment }),
-	budgetFields("omeNative", func(s *settingsT) *config.DisruptionBudget { return &s.PodDisruptionBudget.OMENative }),
-	[]field{
+	notUsed(
+		budgetField("rawDeployment", func(s *settingsT) *config.DisruptionBudget { return &s.PodDisruptionBudget.RawDeployment }),
+		budgetField("omeNative", func(s *settingsT) *config.DisruptionBudget { return &s.PodDisruptionBudget.OMENative }),
 		newField("rollout", "defaultReadyTimeout", func(s *settingsT) *time.Duration { return &s.Rollout.DefaultReadyTimeout }, orOff(duration)),
 		newField("rollout", "maxPinnedPlanBytes", func(s *settingsT) *int32 { return &s.Rollout.MaxPinnedPlanBytes }, orOff(count(0, math.MaxInt32))),
 		newField("rollout", "maxConcurrentServices", func(s *settingsT) *int32 { return &s.Rollout.MaxConcurrentServices }, orOff(count(0, math.MaxInt32))),
-	},
+	),
 )
 
 func strategyFields(component string, at func(*settingsT) *config.UpdateStrategy) []field {
@@ -95,7 +116,7 @@ func strategyFields(component string, at func(*settingsT) *config.UpdateStrategy
 }
 
 // A mode that sets one budget field replaces the default, which is the other field.
-func budgetFields(mode string, at func(*settingsT) *config.DisruptionBudget) []field {
+func budgetField(mode string, at func(*settingsT) *config.DisruptionBudget) field {
 	whole := func(v any) (config.DisruptionBudget, error) {
 		if v == nil {
 			return config.DisruptionBudget{}, nil
@@ -117,7 +138,7 @@ func budgetFields(mode string, at func(*settingsT) *config.DisruptionBudget) []f
 		}
 		return out, nil
 	}
-	return []field{newField("podDisruptionBudget", mode, at, whole)}
+	return newField("podDisruptionBudget", mode, at, whole)
 }
 
 func concat(parts ...[]field) []field {

@@ -26,7 +26,7 @@ type Problem struct {
 	Key string
 	// Path of the field inside the key's JSON, empty when the whole key is bad.
 	Path string
-	// Message says what the value is, what was expected and what holds meanwhile.
+	// Message says what the value is, what was expected and what is used meanwhile.
 	Message string
 }
 
@@ -46,7 +46,10 @@ func Parse(data map[string]string, lastGood *config.Settings) (config.Settings, 
 	if lastGood != nil {
 		fallback = *lastGood
 	}
-	p := parser{out: &out, fallback: &fallback}
+	p := parser{out: &out, fallback: &fallback, using: "using the default"}
+	if lastGood != nil {
+		p.using = "using the last good value"
+	}
 	for _, key := range keys() {
 		raw, ok := data[key]
 		if !ok || strings.TrimSpace(raw) == "" {
@@ -58,8 +61,25 @@ func Parse(data map[string]string, lastGood *config.Settings) (config.Settings, 
 	return out, p.problems
 }
 
-// Reads lists the ConfigMap keys that this release reads, sorted.
-func Reads() []string { return keys() }
+// Unused lists what is set and has no effect in this release, in a fixed order.
+func Unused(data map[string]string) []Problem {
+	var out []Problem
+	roots := map[string]map[string]any{}
+	for _, f := range fields {
+		if f.unused == "" {
+			continue
+		}
+		root, ok := roots[f.key]
+		if !ok {
+			root, _ = decodeObject(data[f.key]) // Parse tells what is wrong with it
+			roots[f.key] = root
+		}
+		if _, found, _ := lookup(root, f.path); found {
+			out = append(out, Problem{Key: f.key, Path: f.path, Message: f.unused})
+		}
+	}
+	return out
+}
 
 func keys() []string {
 	set := map[string]bool{}
@@ -71,17 +91,19 @@ func keys() []string {
 
 type parser struct {
 	out, fallback *config.Settings
-	problems      []Problem
+	// using says what a bad value is replaced by.
+	using    string
+	problems []Problem
 }
 
 func (p *parser) problem(key, path, format string, args ...any) {
-	p.problems = append(p.problems, Problem{Key: key, Path: path, Message: fmt.Sprintf(format, args...)})
+	p.problems = append(p.problems, Problem{Key: key, Path: path, Message: fmt.Sprintf(format, args...) + "; " + p.using})
 }
 
 func (p *parser) key(key, raw string) {
 	root, err := decodeObject(raw)
 	if err != nil {
-		p.problem(key, "", "%v; the last good value of the whole key stays in force", err)
+		p.problem(key, "", "%v", err)
 		for _, f := range fields {
 			if f.key == key {
 				f.keep(p.out, p.fallback)
@@ -100,13 +122,13 @@ func (p *parser) key(key, raw string) {
 		case badParent != "":
 			if !badParents[badParent] {
 				badParents[badParent] = true
-				p.problem(key, badParent, "must be a JSON object; the last good value stays in force")
+				p.problem(key, badParent, "must be a JSON object")
 			}
 			f.keep(p.out, p.fallback)
 		case !found:
 		default:
 			if err := f.set(p.out, value); err != nil {
-				p.problem(key, f.path, "%s: %v; the last good value stays in force", show(value), err)
+				p.problem(key, f.path, "%s: %v", show(value), err)
 				f.keep(p.out, p.fallback)
 			}
 		}
@@ -126,7 +148,7 @@ func (p *parser) crossChecks() {
 	for _, s := range strategies {
 		if isZero(s.out.MaxSurge) && isZero(s.out.MaxUnavailable) {
 			p.problem("deploy", "updateStrategy."+s.component,
-				"maxSurge and maxUnavailable are both zero, so no Instance could ever move; set one of them above zero; the last good value stays in force")
+				"maxSurge and maxUnavailable are both zero, so no Instance could ever move; set one of them above zero")
 			*s.out = *s.known
 		}
 	}
@@ -140,13 +162,13 @@ func (p *parser) crossChecks() {
 	for _, b := range budgets {
 		if b.out.MinAvailable != nil && b.out.MaxUnavailable != nil {
 			p.problem("podDisruptionBudget", b.mode,
-				"minAvailable and maxUnavailable are both set; keep one of them; the last good value stays in force")
+				"minAvailable and maxUnavailable are both set; keep one of them")
 			*b.out = *b.known
 		}
 	}
 	if p.out.InstanceStatus.Encoding == encodingColumnar && p.out.InstanceStatus.MaxDecodedInstances == 0 {
 		p.problem("omenativeStatus", "maxDecodedInstances",
-			"ColumnarV2 needs a bound above zero; the last good value stays in force")
+			"ColumnarV2 needs a bound above zero")
 		p.out.InstanceStatus = p.fallback.InstanceStatus
 	}
 }

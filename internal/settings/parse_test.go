@@ -78,8 +78,8 @@ func TestParse(t *testing.T) {
 				s.Lifecycle.RevisionHistoryLimit = 4
 			},
 			problems: []string{
-				`lifecycle: instanceReadyTimeout: 30: must be a duration with a unit, such as "30m"; the last good value stays in force`,
-				`lifecycle: revisionHistoryLimit: 0: must be a whole number, 1 or more; the last good value stays in force`,
+				`lifecycle: instanceReadyTimeout: 30: must be a duration with a unit, such as "30m"; using the last good value`,
+				`lifecycle: revisionHistoryLimit: 0: must be a whole number, 1 or more; using the last good value`,
 			},
 		},
 		"a bad key keeps its whole last good value and no other": {
@@ -89,12 +89,12 @@ func TestParse(t *testing.T) {
 				s.Lifecycle.RevisionHistoryLimit = 4
 				s.Rollout.DefaultReadyTimeout = time.Minute
 			},
-			problems: []string{"lifecycle: not a JSON object: unexpected EOF; the last good value of the whole key stays in force"},
+			problems: []string{"lifecycle: not a JSON object: unexpected EOF; using the last good value"},
 		},
 		"text after the object": {
 			data: map[string]string{"coordination": `{} {}`},
 			problems: []string{
-				"coordination: not a JSON object: something follows it; the last good value of the whole key stays in force",
+				"coordination: not a JSON object: something follows it; using the last good value",
 			},
 		},
 		"a parent that is no object is reported once": {
@@ -102,22 +102,22 @@ func TestParse(t *testing.T) {
 			change: func(s *config.Settings) {
 				s.Deploy.UpdateStrategy.Engine.MaxSurge = intstr.FromInt32(3)
 			},
-			problems: []string{"deploy: updateStrategy.engine: must be a JSON object; the last good value stays in force"},
+			problems: []string{"deploy: updateStrategy.engine: must be a JSON object; using the last good value"},
 		},
 		"budgets that let nothing move": {
 			data: map[string]string{"deploy": `{"updateStrategy":{"engine":{"maxSurge":"0%","maxUnavailable":0}}}`},
 			change: func(s *config.Settings) {
 				s.Deploy.UpdateStrategy.Engine.MaxSurge = intstr.FromInt32(3)
 			},
-			problems: []string{"deploy: updateStrategy.engine: maxSurge and maxUnavailable are both zero, so no Instance could ever move; set one of them above zero; the last good value stays in force"},
+			problems: []string{"deploy: updateStrategy.engine: maxSurge and maxUnavailable are both zero, so no Instance could ever move; set one of them above zero; using the last good value"},
 		},
 		"two disruption budgets": {
 			data:     map[string]string{"podDisruptionBudget": `{"rawDeployment":{"minAvailable":1,"maxUnavailable":1}}`},
-			problems: []string{"podDisruptionBudget: rawDeployment: minAvailable and maxUnavailable are both set; keep one of them; the last good value stays in force"},
+			problems: []string{"podDisruptionBudget: rawDeployment: minAvailable and maxUnavailable are both set; keep one of them; using the last good value"},
 		},
 		"columnar status without a bound": {
 			data:     map[string]string{"omenativeStatus": `{"maxDecodedInstances":null}`},
-			problems: []string{"omenativeStatus: maxDecodedInstances: ColumnarV2 needs a bound above zero; the last good value stays in force"},
+			problems: []string{"omenativeStatus: maxDecodedInstances: ColumnarV2 needs a bound above zero; using the last good value"},
 		},
 		"words and budgets": {
 			data: map[string]string{
@@ -125,10 +125,10 @@ func TestParse(t *testing.T) {
 				"omenativeStatus": `{"instanceStatusEncoding":2}`,
 			},
 			problems: []string{
-				`deploy: defaultDeploymentMode: "OMENative": must be RawDeployment; the last good value stays in force`,
-				`deploy: updateStrategy.router.type: "Recreate": must be SurgeThenDrain or RecreatePod or InPlaceIfPossible or InPlaceOnly; the last good value stays in force`,
-				`deploy: updateStrategy.router.maxSurge: "101%": must be a whole number, 0 or more, or a percentage from "0%" to "100%"; the last good value stays in force`,
-				`omenativeStatus: instanceStatusEncoding: 2: must be DenseV1 or ColumnarV2; the last good value stays in force`,
+				`deploy: defaultDeploymentMode: "OMENative": must be RawDeployment; using the last good value`,
+				`deploy: updateStrategy.router.type: "Recreate": must be SurgeThenDrain or RecreatePod or InPlaceIfPossible or InPlaceOnly; using the last good value`,
+				`deploy: updateStrategy.router.maxSurge: "101%": must be a whole number, 0 or more, or a percentage from "0%" to "100%"; using the last good value`,
+				`omenativeStatus: instanceStatusEncoding: 2: must be DenseV1 or ColumnarV2; using the last good value`,
 			},
 		},
 	}
@@ -151,8 +151,12 @@ func TestParse(t *testing.T) {
 
 func TestParseWithoutLastGoodFallsBackOnDefaults(t *testing.T) {
 	got, problems := Parse(map[string]string{"lifecycle": `{"instanceReadyTimeout":"soon"}`}, nil)
-	if len(problems) != 1 || got.Lifecycle.InstanceReadyTimeout != config.Default().Lifecycle.InstanceReadyTimeout {
-		t.Errorf("got timeout %s and problems %v", got.Lifecycle.InstanceReadyTimeout, problems)
+	want := []string{`lifecycle: instanceReadyTimeout: "soon": must be a duration with a unit, such as "30m"; using the default`}
+	if diff := cmp.Diff(want, messages(problems)); diff != "" {
+		t.Errorf("problems (-want +got):\n%s", diff)
+	}
+	if got.Lifecycle.InstanceReadyTimeout != config.Default().Lifecycle.InstanceReadyTimeout {
+		t.Errorf("got timeout %s", got.Lifecycle.InstanceReadyTimeout)
 	}
 }
 
@@ -184,7 +188,7 @@ func TestParseNeverTakesABadValue(t *testing.T) {
 	scalar := rapid.SampledFrom([]string{`-1`, `0`, `1`, `1.5`, `99999999999`, `"5m"`, `"-5m"`, `"x"`, `true`, `null`, `[]`, `{}`, `"50%"`, `"150%"`})
 	rapid.Check(t, func(t *rapid.T) {
 		data := map[string]string{}
-		for _, key := range Reads() {
+		for _, key := range keys() {
 			if rapid.Bool().Draw(t, "broken key") {
 				data[key] = rapid.SampledFrom([]string{`{`, `[]`, `7`, ``}).Draw(t, "text")
 				continue

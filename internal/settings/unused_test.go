@@ -1,0 +1,124 @@
+package settings
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"ome.io/ome/internal/core/config"
+)
+
+func TestUnused(t *testing.T) {
+	got := messages(Unused(map[string]string{
+		"lifecycle":           `{"revisionHistoryLimit":3,"requeue":{"gate":"1s"},"stuckPodGracePeriod":null,"instanceReadyTimeout":"5m"}`,
+		"podDisruptionBudget": `{"omeNative":{"minAvailable":1},"rawDeployment":7}`,
+		"rollout":             `{`,
+		"deploy":              `{"minReadySeconds":3}`,
+		"coordination":        "",
+		"other":               `{"requeue":1}`,
+	}))
+	want := []string{
+		"lifecycle: instanceReadyTimeout: recorded on each replica, and not acted on by this release",
+		"lifecycle: stuckPodGracePeriod: not used by this release; remove it, or expect nothing of it",
+		"lifecycle: requeue.gate: not used by this release; remove it, or expect nothing of it",
+		"podDisruptionBudget: rawDeployment: not used by this release; remove it, or expect nothing of it",
+		"podDisruptionBudget: omeNative: not used by this release; remove it, or expect nothing of it",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got := Unused(nil); got != nil {
+		t.Errorf("nothing set: %v", got)
+	}
+}
+
+// TestUnusedIsTrue looks for readers of each field in the sources: a field whose
+// names nobody selects is not used, and one that somebody reads must not be
+// called so.
+func TestUnusedIsTrue(t *testing.T) {
+	sources := productSources(t, "../core", "../render", "../controller")
+	for _, f := range fields {
+		path := configPath(f)
+		if path == nil {
+			continue // only one value is allowed, and it is what happens anyway
+		}
+		read := true
+		for _, name := range path {
+			read = read && regexp.MustCompile(`\.`+name+`\b`).MatchString(sources)
+		}
+		if recorded := strings.HasPrefix(f.unused, "recorded"); recorded != (f.path == "instanceReadyTimeout") {
+			t.Errorf("%s: %s: %q", f.key, f.path, f.unused)
+		} else if !recorded && read == (f.unused != "") {
+			t.Errorf("%s: %s (Settings.%s): read = %v, and it is called %q", f.key, f.path, strings.Join(path, "."), read, f.unused)
+		}
+	}
+}
+
+// productSources joins the sources of directories, but for tests and the settings themselves.
+func productSources(t *testing.T, dirs ...string) string {
+	t.Helper()
+	var all strings.Builder
+	for _, dir := range dirs {
+		err := filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
+			switch {
+			case err != nil:
+				return err
+			case e.IsDir() && e.Name() == "config":
+				return filepath.SkipDir
+			case e.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go"):
+				return nil
+			}
+			raw, err := os.ReadFile(path)
+			all.Write(raw)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all.String()
+}
+
+// configPath names the fields of Settings that lead to where f stores its value.
+func configPath(f field) []string {
+	var marked, got config.Settings
+	mark(reflect.ValueOf(&marked).Elem())
+	f.keep(&got, &marked)
+	var path []string
+	v := reflect.ValueOf(got)
+	for v.Kind() == reflect.Struct && strings.HasSuffix(v.Type().PkgPath(), "core/config") {
+		next := reflect.Value{}
+		for i := range v.NumField() {
+			if !v.Field(i).IsZero() {
+				path, next = append(path, v.Type().Field(i).Name), v.Field(i)
+				break
+			}
+		}
+		if !next.IsValid() {
+			return nil
+		}
+		v = next
+	}
+	return path
+}
+
+// mark makes every value differ from zero.
+func mark(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			mark(v.Field(i))
+		}
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+	case reflect.String:
+		v.SetString("x")
+	default:
+		v.SetInt(1)
+	}
+}
