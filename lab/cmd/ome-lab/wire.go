@@ -24,5 +24,5 @@ func simulator() cluster.Simulator {
 }
 
 func addExtra(root *cobra.Command, g *globals) {
-	root.AddCommand(newLoad(g), newNode(g), newDemo(g))
+	root.AddCommand(newLoad(g), newNode(g), newDemo(g), newBench(g))
 }
