@@ -10,7 +10,8 @@ import (
 // Service of a decoder's revision.
 const maxServiceName = 33
 
-// checkName runs on create only: a stored name can't be changed, so an old one is left in peace.
+// checkName runs on create and when a service becomes OMENative. A stored name can't be changed, so
+// that of a service that is OMENative already is left in peace.
 func checkName(r *Result, s *v1beta1.InferenceService) {
 	name := s.Name
 	if name == "" || !hasOMENative(s) {

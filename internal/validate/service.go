@@ -41,7 +41,7 @@ func InferenceService(s, old *v1beta1.InferenceService, opts Options) Result {
 	if s.DeletionTimestamp != nil {
 		return r
 	}
-	if old == nil {
+	if old == nil || !hasOMENative(old) {
 		checkName(&r, s)
 	}
 	for _, rule := range serviceRules {

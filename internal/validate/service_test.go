@@ -267,6 +267,53 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
+// TestNameOfAConvert: the length of a name counts from when a service becomes
+// OMENative, not only from its birth.
+func TestNameOfAConvert(t *testing.T) {
+	long := strings.Repeat("n", 34)
+	edits := map[string]edit{
+		"raw":                       func(s *v1beta1.InferenceService) { s.Spec.DeploymentMode, s.Spec.Rollout = "", nil },
+		"native":                    func(*v1beta1.InferenceService) {},
+		"native, with another spec": func(s *v1beta1.InferenceService) { s.Spec.Engine.MinReplicas = ptr.To(1) },
+		"native by a component": func(s *v1beta1.InferenceService) {
+			s.Spec.DeploymentMode, s.Spec.Rollout = "", nil
+			s.Spec.Router.Annotations = map[string]string{v1beta1.DeploymentModeAnnotation: "OMENative"}
+		},
+	}
+	for _, test := range []struct {
+		old, now string
+		refused  bool
+	}{
+		{"", "raw", false},
+		{"", "native", true},
+		{"raw", "raw", false},
+		{"raw", "native", true},
+		{"raw", "native by a component", true},
+		{"native", "native, with another spec", false},
+		{"native by a component", "native", false},
+		{"native", "raw", false},
+	} {
+		build := func(name string) *v1beta1.InferenceService {
+			if name == "" {
+				return nil
+			}
+			s := sample(t)
+			s.Name = long
+			edits[name](s)
+			return s
+		}
+		got := ""
+		for _, p := range InferenceService(build(test.now), build(test.old), Options{}).Errors {
+			if p.Field == "metadata.name" {
+				got = p.Message
+			}
+		}
+		if (got != "") != test.refused || test.refused && !strings.Contains(got, long+"-decoder-rev-00000000-headless") {
+			t.Errorf("from %q to %q: refused = %v: %s", test.old, test.now, got != "", got)
+		}
+	}
+}
+
 func TestInferenceServiceMessages(t *testing.T) {
 	var b strings.Builder
 	seen := map[string]bool{}
