@@ -134,6 +134,17 @@ func (r *rolls) learn(ctx context.Context, t *testing.T, versions int) {
 		}
 		r.want[v] = want
 	}
+	// From here on every write is of the roll that is looked at.
+	last := r.want[versions]
+	last.counts = oneEach
+	until(ctx, t, "the undisturbed service's rest", rollTime, func() []string {
+		s, err := r.snapshot(ctx, "undisturbed", r.name)
+		if err != nil {
+			return []string{err.Error()}
+		}
+		last.spec = s.service.Spec
+		return s.differences(last)
+	})
 }
 
 // settle waits until nothing differs from what an undisturbed roll ends in.
