@@ -20,6 +20,7 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -54,8 +55,47 @@ var apiServer = sync.OnceValues(func() (*rest.Config, error) {
 		return nil, fmt.Errorf("starting the API server: %w", err)
 	}
 	cfg.QPS = -1
-	return cfg, nil
+	return cfg, installRights(cfg)
 })
+
+// installRights gives the manager's account what it is shipped with.
+func installRights(cfg *rest.Config) error {
+	c, err := client.New(cfg, client.Options{})
+	if err != nil {
+		return err
+	}
+	if err := c.Create(context.Background(), namespaceNamed("ome")); err != nil {
+		return err
+	}
+	f, err := os.Open(filepath.Join(testenv.Root(), "config", "rbac", "manager.yaml"))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	docs := utilyaml.NewYAMLOrJSONDecoder(f, 4096)
+	for {
+		obj := &unstructured.Unstructured{}
+		if err := docs.Decode(obj); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		if err := c.Create(context.Background(), obj); err != nil {
+			return err
+		}
+	}
+}
+
+// asManager acts as the manager's account, so that these tests also show that
+// its rights suffice.
+func asManager(cfg *rest.Config) *rest.Config {
+	cfg = rest.CopyConfig(cfg)
+	cfg.Impersonate = rest.ImpersonationConfig{
+		UserName: "system:serviceaccount:ome:ome-controller-manager",
+		Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:ome", "system:authenticated"},
+	}
+	return cfg
+}
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.FromSlogHandler(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})))
@@ -136,7 +176,7 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 func startManager(t *testing.T, o controller.Options) (*requests, func()) {
 	t.Helper()
 	seen := &requests{}
-	cfg := rest.CopyConfig(config(t))
+	cfg := asManager(config(t))
 	cfg.Wrap(seen.wrap)
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme: scheme(t), Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
