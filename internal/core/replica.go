@@ -113,12 +113,21 @@ func (c *component) stamp(r *v1beta1.InferenceReplica, w *World, pause rollout.P
 	r.Spec.TopologyKey, r.Spec.TopologySpread, r.Spec.TopologySpreadKey = t.TopologyKey, t.TopologySpread, t.TopologySpreadKey
 	r.Spec.PairingProtocol = t.PairingProtocol
 	r.Spec.Lifecycle = &t.Lifecycle
-	r.Spec.Autoscaler = t.Autoscaler
+	r.Spec.Autoscaler = t.scaler()
 	if r.UID != "" {
 		if n := c.projectedCount(); n != valueOr(r.Spec.Replicas, 0) {
 			r.Spec.Replicas = new(n)
 		}
 	}
+}
+
+// scaler is the autoscaler to record: only the classes that this release acts on.
+// An HPA or a ScaledObject is not made yet, and saying so would mislead.
+func (t *Template) scaler() *v1beta1.ComponentAutoscaler {
+	if a := t.Autoscaler; a != nil && (a.Class == v1beta1.AutoscalerNone || a.Class == v1beta1.AutoscalerExternal) {
+		return a
+	}
+	return nil
 }
 
 func valueOr(p *int32, other int32) int32 {

@@ -11,6 +11,7 @@ import (
 
 	"ome.io/ome/api/v1beta1"
 	"ome.io/ome/internal/core/plan"
+	"ome.io/ome/internal/core/rollout"
 	"ome.io/ome/internal/core/rows"
 )
 
@@ -148,6 +149,9 @@ func (c *component) decideReady(w *World) {
 	case c.changing():
 		cond.Status, cond.Reason = metav1.ConditionUnknown, v1beta1.ReasonRolloutInProgress
 		cond.Message = fmt.Sprintf("rolling out %s (%d/%d Instances on target)", c.target.Name, res.Updated, res.Total)
+		if w.Service != nil && rollout.PauseOf(w.Service.Annotations) != rollout.NotPaused {
+			cond.Message += "; paused"
+		}
 	case c.desired == 0:
 		cond.Status, cond.Reason, cond.Message = metav1.ConditionFalse, v1beta1.ReasonNoReplicas, "no Instance is desired"
 	case res.Ready >= c.desired && res.Serving >= c.desired:

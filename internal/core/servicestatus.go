@@ -118,7 +118,7 @@ func (c *component) componentStatus(w *World, pause rollout.Pause) v1beta1.Compo
 	cs := *stored.DeepCopy()
 	cs.URL = "http://" + v1beta1.ReplicaName(w.Key.Name, c.Type) + "." + w.Key.Namespace + ".svc.cluster.local"
 	cs.ScaleTargetRef = &v1beta1.ScaleTargetRef{APIVersion: v1beta1.SchemeGroupVersion.String(), Kind: "InferenceReplica", Name: v1beta1.ReplicaName(w.Key.Name, c.Type)}
-	if c.Template != nil && c.Template.Autoscaler != nil {
+	if c.Template != nil {
 		cs.Autoscaler = autoscalerStatus(c.Template)
 	}
 	if c.Replica == nil || c.foreign {
@@ -163,16 +163,15 @@ func (c *component) componentStatus(w *World, pause rollout.Pause) v1beta1.Compo
 }
 
 func autoscalerStatus(t *Template) *v1beta1.ComponentAutoscalerStatus {
-	s := &v1beta1.ComponentAutoscalerStatus{Class: t.Autoscaler.Class, SpecSource: t.AutoscalerSource}
-	switch t.Autoscaler.Class {
-	case v1beta1.AutoscalerExternal:
-		s.ManagedBy = v1beta1.AutoscalerManagedByExternal
-	case v1beta1.AutoscalerNone:
-		s.ManagedBy = v1beta1.AutoscalerManagedByNone
-	default:
-		s.ManagedBy = v1beta1.AutoscalerManagedByOME
+	a := t.scaler()
+	if a == nil {
+		return nil
 	}
-	return s
+	managedBy := v1beta1.AutoscalerManagedByNone
+	if a.Class == v1beta1.AutoscalerExternal {
+		managedBy = v1beta1.AutoscalerManagedByExternal
+	}
+	return &v1beta1.ComponentAutoscalerStatus{Class: a.Class, SpecSource: t.AutoscalerSource, ManagedBy: managedBy}
 }
 
 // readiness is the component's own condition on the service.
