@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"ome.io/ome/api/v1beta1"
+	"ome.io/ome/internal/core/plan"
 )
 
 // RolloutStatusReport is the report of `rollout status`.
@@ -238,19 +239,16 @@ func (b *statusBuilder) buildGroups() {
 		}
 		b.groups = append(b.groups, out)
 	}
-	b.collapseSequence()
+	b.collapseSequence(specs)
 }
 
 func strategyOf(g *v1beta1.RolloutGroup) string {
-	switch {
-	case g.Canary != nil:
-		return strategyCanary
-	case g.RollingUpdate != nil:
-		return strategyRollingUpdate
-	case g.BlueGreen != nil || g.PolicyRef == nil:
-		return strategyBlueGreen
+	// Only a policy that was read could say what such a group does.
+	inline := g.Canary != nil || g.BlueGreen != nil || g.RollingUpdate != nil
+	if g.PolicyRef != nil && !inline && g.PolicyRef.Progression == "" {
+		return StateUnknown
 	}
-	switch g.PolicyRef.Progression {
+	switch plan.Kind(g) {
 	case v1beta1.ProgressionCanary:
 		return strategyCanary
 	case v1beta1.ProgressionRollingUpdate:
@@ -261,28 +259,27 @@ func strategyOf(g *v1beta1.RolloutGroup) string {
 	return StateUnknown
 }
 
-// collapseSequence shows two or more single-component blue-green groups, with no
-// other kind beside them but canaries, as the one sequence they are.
-func (b *statusBuilder) collapseSequence() {
-	var members []*group
-	for _, g := range b.groups {
-		if g.Strategy == strategyCanary {
-			continue
-		}
-		if g.Strategy != strategyBlueGreen || len(g.Components) != 1 {
-			return
-		}
-		members = append(members, g)
-	}
-	if len(members) < 2 {
+// collapseSequence shows the groups that take turns as the one sequence they are.
+func (b *statusBuilder) collapseSequence(specs []v1beta1.RolloutGroup) {
+	unknown := func(g *group) bool { return g.Strategy == StateUnknown }
+	if !plan.Sequence(specs) || slices.ContainsFunc(b.groups, unknown) {
 		return
 	}
-	first := members[0]
-	first.Strategy = strategySequential
-	for _, g := range members[1:] {
-		first.Components = append(first.Components, g.Components...)
+	var first *group
+	var shown []*group
+	for _, g := range b.groups {
+		switch {
+		case g.Strategy == strategyCanary:
+			shown = append(shown, g)
+		case first == nil:
+			first = g
+			shown = append(shown, g)
+		default:
+			first.Components = append(first.Components, g.Components...)
+		}
 	}
-	b.groups = slices.DeleteFunc(b.groups, func(g *group) bool { return g != first && slices.Contains(members, g) })
+	b.groups = shown
+	first.Strategy = strategySequential
 }
 
 // matchCoordination pairs each group that isn't a canary with its status.
