@@ -174,7 +174,9 @@ func (c *Cluster) applyComponent(w core.World, cd *core.ComponentDecision) {
 		if c.lost("%s %s", a.Verb, a.Pod.Name) {
 			continue
 		}
-		c.check(w, cd, a)
+		if !c.Unchecked {
+			c.check(w, cd, a)
+		}
 		c.applyPod(cd.Type, a)
 	}
 	if cd.RemoveFinalizer && !c.lost("finalizer of %s", cd.Type) {

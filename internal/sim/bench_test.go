@@ -17,6 +17,7 @@ func midRoll(b *testing.B, n int32, kinds ...v1beta1.ComponentType) *Cluster {
 		pieces[k] = Piece{Image: "v1", Replicas: n, MaxSurge: intstr.FromString("25%")}
 	}
 	c := New(pieces, together())
+	c.Unchecked = true
 	c.Settings.Lifecycle.ScaleUpPodBatchSize = 0
 	c.Settings.Lifecycle.MaxOpenOperations = n + 1
 	if err := c.Settle(100000); err != nil {

@@ -87,6 +87,8 @@ type Cluster struct {
 	Broken map[v1beta1.ComponentType]bool
 	// Stuck are pods whose node died while they were terminating.
 	Stuck map[string]bool
+	// Unchecked skips the check of each pod call, for benchmarks of large services.
+	Unchecked bool
 	// Grace is every pod's termination grace.
 	Grace time.Duration
 
