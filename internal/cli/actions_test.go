@@ -39,27 +39,6 @@ const (
 	canceled     = "context canceled"
 )
 
-// leftForLater are the forks of the contract that pause and resume can't reach
-// with a named, unpinned runtime; they come with the resolution they need.
-var leftForLater = []string{
-	"runtime chosen by the model: list of ServingRuntimes and ClusterServingRuntimes, at most 1,000",
-	"runtime pinned by status.pinnedRevisionName: get of the ControllerRevision in the OME namespace",
-	"runtime pinned by spec.runtime.revision: get of the ControllerRevision in the OME namespace",
-	"autoSync service with a leftover status.pinnedRevisionName: get of the ControllerRevision",
-	"runtime that inherits: get of each parent, at most five",
-	"pinned revision missing, forbidden, disabled or of another runtime",
-	"resolved runtime differs from the one the status reports pinned",
-}
-
-func TestForksLeftForLater(t *testing.T) {
-	for _, fork := range leftForLater {
-		t.Log("left for later: " + fork)
-	}
-	if len(leftForLater) == 0 || !slices.ContainsFunc(leftForLater, func(s string) bool { return strings.Contains(s, "pinned") }) {
-		t.Error("the forks that need runtime revisions are still open and must stay listed")
-	}
-}
-
 func TestActions(t *testing.T) {
 	seen := map[string]bool{}
 	for _, c := range actionCases() {
