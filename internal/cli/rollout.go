@@ -122,7 +122,7 @@ func (a *App) rolloutPause() *cobra.Command {
 		Long: `Hold the rollout and lifecycle work of a service. ALPHA: flags and behavior can change.
 
 Sets the annotation ome.io/rollout-paused to true. Pods keep running and serving;
-no update, create or migration starts, and restart repair goes on. It never lowers
+no update, create or migration starts, and lost pods are still replaced. It never lowers
 a freeze. You see the exact change and confirm it first.`,
 		Example: "  kubectl ome rollout pause chat -n prod\n  kubectl ome rollout pause chat -n prod --dry-run=server --yes",
 	}, func() *guarded.Action { return guarded.Pause() })

@@ -48,13 +48,31 @@ func (c *component) project(w *World, pause rollout.Pause) {
 	// A shallow copy: stamp replaces what it changes and writes to nothing shared.
 	want := new(*c.Replica)
 	c.stamp(want, w, pause)
-	if c.Template != nil && c.Replica.Annotations[runnersMark] == c.target.Name &&
-		apiequality.Semantic.DeepDerivative(c.Template.Runners, c.Replica.Spec.Runners) {
+	if c.sameRunners() {
 		want.Spec.Runners = c.Replica.Spec.Runners
 	}
-	if !apiequality.Semantic.DeepEqual(want.Spec, c.Replica.Spec) || !sameMarks(want, c.Replica) {
+	if !sameSpec(&want.Spec, &c.Replica.Spec) || !sameMarks(want, c.Replica) {
 		c.out.UpdateReplica = want
 	}
+}
+
+// sameRunners is true while the stored templates are the rendered ones. They are
+// compared field by field only after somebody touched the spec.
+func (c *component) sameRunners() bool {
+	if c.Template == nil || c.Replica.Annotations[runnersMark] != c.target.Name {
+		return false
+	}
+	return c.Replica.Status.ObservedGeneration == c.Replica.Generation ||
+		apiequality.Semantic.DeepDerivative(c.Template.Runners, c.Replica.Spec.Runners)
+}
+
+// sameSpec passes over templates that are the very same object.
+func sameSpec(a, b *v1beta1.InferenceReplicaSpec) bool {
+	x, y := *a, *b
+	if len(x.Runners) > 0 && len(x.Runners) == len(y.Runners) && &x.Runners[0] == &y.Runners[0] {
+		x.Runners, y.Runners = nil, nil
+	}
+	return apiequality.Semantic.DeepEqual(x, y)
 }
 
 func sameMarks(a, b *v1beta1.InferenceReplica) bool {

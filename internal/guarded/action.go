@@ -22,7 +22,8 @@ type Action struct {
 	// Preview adds the action's own rows and notes to the shared ones.
 	Preview func(*Evidence) (rows []Row, notes []string)
 	// SecondRead makes the action read everything again after the confirmation
-	// and stop when any of it differs.
+	// and stop when any of it differs. Pause and resume leave it nil; it is for
+	// actions whose inputs lie outside the target.
 	SecondRead *SecondRead
 	Words      Words
 }

@@ -53,7 +53,7 @@ func previewPause(ev *Evidence) ([]Row, []string) {
 	rows = append(rows, Row{"Active records", fmt.Sprintf("operations=%d migrations=%d", operations, migrations)})
 	notes := []string{
 		"Note: this pauses the lifecycle of the whole service; its pods keep running and keep serving.",
-		"Note: true starts no update, create or migration, and an attempt that already took capacity out is finished first. Restart repair goes on.",
+		"Note: true starts no update, create or migration, and an attempt that already took capacity out is finished first. Lost pods are still replaced, at the revision they ran.",
 		"Note: freeze, set by hand, would stop repair too. rollout resume clears either depth.",
 		"Note: scale-down and deletion go on while paused.",
 	}

@@ -1,10 +1,6 @@
 package plan
 
-import (
-	"slices"
-
-	"ome.io/ome/api/v1beta1"
-)
+import "ome.io/ome/api/v1beta1"
 
 // Kind is how a group moves: its own progression, else what its policy is said
 // to hold, else blue-green.
@@ -105,12 +101,4 @@ func GroupsOf(p v1beta1.RolloutPlan) []v1beta1.RolloutGroup {
 		out[i] = p.Groups[i].Group
 	}
 	return out
-}
-
-// sameMembers compares two component lists as sets: their order says nothing.
-func sameMembers(a, b []v1beta1.ComponentType) bool {
-	a, b = slices.Clone(a), slices.Clone(b)
-	slices.Sort(a)
-	slices.Sort(b)
-	return slices.Equal(a, b)
 }

@@ -16,25 +16,12 @@ type Resolution struct {
 	Groups []v1beta1.GroupResolution
 	// Units execute the plan.
 	Units []Unit
-	// Unsupported lists what this release can't execute.
-	Unsupported []Unsupported
 	// Reason and Message say why no run may open; empty when one may.
 	Reason, Message string
 }
 
-// Unsupported is something in a group that this release can't execute.
-type Unsupported struct {
-	// Group is the place of the group in the list.
-	Group int
-	// What the group needs.
-	What string
-}
-
 // Parked is true while no run may open.
 func (r *Resolution) Parked() bool { return r.Reason != "" }
-
-// Digest is the combined digest of the live plan, empty while a group has none.
-func (r *Resolution) Digest() string { return PinnedDigest(r.Plan) }
 
 func (r *Resolution) park(reason, format string, args ...any) {
 	if r.Reason == "" { // the first cause in group order is the one to mend first
@@ -56,9 +43,6 @@ func Resolve(spec *v1beta1.RolloutSpec) Resolution {
 	r.Units = Units(GroupsOf(r.Plan))
 	for _, u := range r.Units {
 		if u.Kind == UnitSequence {
-			for _, i := range u.Groups {
-				r.Unsupported = append(r.Unsupported, Unsupported{i, "a sequence of groups"})
-			}
 			r.park(v1beta1.ReasonPlanInvalid,
 				"groups[%d]: groups of one component each take turns, and this release does not run such a sequence; put the components into one group",
 				u.Index())
@@ -95,7 +79,6 @@ func (r *Resolution) resolveGroup(i int, g *v1beta1.RolloutGroup, taken map[v1be
 		r.park(v1beta1.ReasonPlanInvalid, "groups[%d]: %s", i, problem)
 	}
 	if live.Source == v1beta1.SourcePolicy {
-		r.unsupported(i, "a rollout policy")
 		r.park(v1beta1.ReasonPolicyNotFound,
 			"groups[%d].policyRef: RolloutPolicy %q can't be found, because this release reads no rollout policies; write the progression into the group",
 			i, g.PolicyRef.Name)
@@ -106,23 +89,16 @@ func (r *Resolution) resolveGroup(i int, g *v1beta1.RolloutGroup, taken map[v1be
 	}
 	switch Kind(g) {
 	case v1beta1.ProgressionCanary:
-		r.unsupported(i, "canary")
 		r.park(v1beta1.ReasonPlanInvalid, "groups[%d].canary: this release does not run canary groups; use blueGreen: {}", i)
 	case v1beta1.ProgressionRollingUpdate:
-		r.unsupported(i, "rollingUpdate")
 		r.park(v1beta1.ReasonPlanInvalid, "groups[%d].rollingUpdate: this release does not run rolling-update groups; use blueGreen: {}", i)
 	}
 	if g.MaintainRatio != nil {
-		r.unsupported(i, "maintainRatio")
 		r.park(v1beta1.ReasonPlanInvalid, "groups[%d].maintainRatio: this release does not keep ratios; remove the field", i)
 	}
 
 	r.Plan.Groups = append(r.Plan.Groups, pinned)
 	r.Groups = append(r.Groups, live)
-}
-
-func (r *Resolution) unsupported(group int, what string) {
-	r.Unsupported = append(r.Unsupported, Unsupported{group, what})
 }
 
 // invalid says what is wrong with a group that admission should have refused: a

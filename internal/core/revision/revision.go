@@ -35,15 +35,6 @@ type Runner struct {
 	Template corev1.PodTemplateSpec `json:"template"`
 }
 
-// FromRunners takes the runners of a replica's spec. Templates are shared.
-func FromRunners(runners []v1beta1.Runner) []Runner {
-	out := make([]Runner, len(runners))
-	for i, r := range runners {
-		out[i] = Runner{Name: r.Name, Size: r.Size, Template: r.Template}
-	}
-	return out
-}
-
 // Input is everything that makes a revision. What is not here (replica counts,
 // strategies, timeouts, pacing, spread, labels and variables stamped at pod
 // creation) never makes a new one.

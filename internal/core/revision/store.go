@@ -82,15 +82,7 @@ func Resolve(existing []*appsv1.ControllerRevision, owner Owner, in Input) (Reso
 	}
 }
 
-// NewControllerRevision builds the object that stores the templates of in.
-func NewControllerRevision(owner Owner, in Input, number int64) (*appsv1.ControllerRevision, error) {
-	hash, data, err := Hash(in)
-	if err != nil {
-		return nil, err
-	}
-	return newControllerRevision(owner, Name(owner.Prefix, owner.Component, hash), in.PairingProtocol, data, number), nil
-}
-
+// newControllerRevision builds the object that stores templates in their canonical form.
 func newControllerRevision(owner Owner, name, pairing string, data []byte, number int64) *appsv1.ControllerRevision {
 	cr := &appsv1.ControllerRevision{
 		ObjectMeta: metav1.ObjectMeta{

@@ -93,11 +93,8 @@ func TestResolveCollision(t *testing.T) {
 func TestNewControllerRevision(t *testing.T) {
 	in := single()
 	in.PairingProtocol = "kv-v2"
-	cr, err := NewControllerRevision(owner, in, 7)
-	if err != nil {
-		t.Fatal(err)
-	}
 	hash, data := mustHash(t, in)
+	cr := newControllerRevision(owner, Name(owner.Prefix, owner.Component, hash), in.PairingProtocol, data, 7)
 	want := metav1.ObjectMeta{
 		Namespace: "prod", Name: "tide-engine-" + hash,
 		Labels:          map[string]string{"ome.io/inferenceservice": "tide", "component": "engine", "ome.io/managed-by": "OMENative"},
