@@ -37,7 +37,7 @@ var (
 
 	passes = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "ome_passes_total",
-		Help: "Passes over one service, by how they ended: clean, requeued, failed, or waiting for a cache that lags our own writes.",
+		Help: "Passes over one service, by how they ended: clean (nothing to write), wrote, conflict (decided again), failed (tried again after a growing delay), or waited (a cache lags our own writes).",
 	}, []string{"outcome"})
 
 	passSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{

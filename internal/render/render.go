@@ -44,9 +44,6 @@ type Result struct {
 	// Autoscaler is never nil; AutoscalerSource says which layer it came from.
 	Autoscaler       *v1beta1.ComponentAutoscaler
 	AutoscalerSource string
-	// Labels and Annotations are what the component's generated objects carry besides engine labels:
-	// the service's inherited annotations, and the labels and annotations of the component itself.
-	Labels, Annotations map[string]string
 	// ExcludedAnnotationKeys are the template's annotations that stay out of the revision, sorted.
 	ExcludedAnnotationKeys []string
 	// PairingProtocol is set on engine and decoder only.
@@ -109,8 +106,6 @@ func Render(in Input) (Result, error) {
 		MaxReplicas:            most,
 		Autoscaler:             scaler,
 		AutoscalerSource:       source,
-		Labels:                 maps.Clone(labels),
-		Annotations:            maps.Clone(meta.Annotations),
 		ExcludedAnnotationKeys: excluded,
 		TopologyKey:            first(own.TopologyKey, base.orEmpty().TopologyKey),
 		TopologySpread:         first(own.TopologySpread, base.orEmpty().TopologySpread),

@@ -622,12 +622,6 @@ func scribble(r *Result) {
 			}
 		}
 	}
-	for k := range r.Labels {
-		r.Labels[k] = "scribble"
-	}
-	for k := range r.Annotations {
-		r.Annotations[k] = "scribble"
-	}
 	*r.Lifecycle.UpdateStrategy.RollingUpdate.Partition = 99
 }
 
