@@ -172,6 +172,7 @@ func TestSurface(t *testing.T) {
 				"Current=.status.replicas (integer)",
 				"Ready=.status.readyReplicas (integer)",
 				"Available=.status.availableReplicas (integer)",
+				"Updated=.status.updatedReplicas (integer) wide", "Revision=.status.updateRevision (string) wide", "Paused=.spec.paused (boolean) wide",
 				"Age=.metadata.creationTimestamp (date)",
 			},
 		},
