@@ -547,4 +547,3 @@ func TestBackOff(t *testing.T) {
 		t.Error(diff)
 	}
 }
-
