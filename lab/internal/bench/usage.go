@@ -160,7 +160,7 @@ func parseMetrics(in io.Reader) (map[string]float64, error) {
 }
 
 func wanted(name string) bool {
-	for _, p := range []string{"ome_passes_total", "ome_writes_total", "ome_pass_duration_seconds_sum", "ome_pass_duration_seconds_count",
+	for _, p := range []string{"ome_passes_total", "ome_writes_total", "ome_pass_duration_seconds_sum", "ome_pass_duration_seconds_count", "ome_write_duration_seconds_sum", "ome_write_duration_seconds_count",
 		"ome_write_conflicts_total", "ome_status_writes_held_total", "go_memstats_heap_inuse_bytes"} {
 		if strings.HasPrefix(name, p) {
 			return true
