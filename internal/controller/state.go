@@ -16,6 +16,8 @@ const (
 	// paceFactor times what deciding took: a big service thinks for at most a
 	// quarter of the time.
 	paceFactor = 4
+	// paceMost bounds that: on a starved machine the clock says nothing about the work.
+	paceMost = time.Second
 	// conflictFirst and conflictLast pace passes after conflicts. The event that
 	// explains a conflict is normally on its way.
 	conflictFirst = 50 * time.Millisecond
@@ -46,7 +48,7 @@ func (k *keyState) early(now time.Time) time.Duration { return max(0, k.next.Sub
 
 // decided sets the pace from the time that a decision took.
 func (k *keyState) decided(start time.Time, took time.Duration) {
-	k.next = start.Add(max(paceLeast, paceFactor*took))
+	k.next = start.Add(min(max(paceLeast, paceFactor*took), paceMost))
 }
 
 func (k *keyState) conflictDelay() time.Duration {
