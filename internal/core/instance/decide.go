@@ -110,14 +110,11 @@ func (d *decider) toWaiting(row *v1beta1.InstanceStatus, token string) {
 	}
 }
 
-// settle ends the row's operation: it runs revision now.
+// settle ends the row's operation: it runs revision now. Since when it is Ready is
+// the transition of its pod's gate, so it is not stored again in every row.
 func (d *decider) settle(row *v1beta1.InstanceStatus, revision string) {
-	if row.Phase != v1beta1.InstanceReady {
-		now := metav1.NewTime(d.in.Now)
-		row.ReadySince = &now
-	}
 	row.Phase, row.RunningRevision = v1beta1.InstanceReady, revision
-	row.TargetRevision, row.Operation = "", nil
+	row.TargetRevision, row.Operation, row.ReadySince = "", nil, nil
 }
 
 func (d *decider) hashOf(revision string) string {
