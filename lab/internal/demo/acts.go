@@ -24,12 +24,20 @@ func (r *run) deploy(ctx context.Context) error {
 	if err := r.watch.start(ctx); err != nil {
 		return err
 	}
-	_, err := r.show(ctx, fmt.Sprintf("kubectl wait isvc %s -n %s \\\n    --for=condition=Ready --timeout=%.0fs", service, namespace, patience.Seconds()))
-	if err != nil {
-		return fmt.Errorf("the service is not Ready: %w", err)
+	// Ready speaks of the engine; the two others have conditions of their own.
+	for _, condition := range []string{"Ready", "DecoderReady", "RouterReady"} {
+		_, err := r.show(ctx, fmt.Sprintf("kubectl wait isvc %s -n %s \\\n    --for=condition=%s --timeout=%.0fs", service, namespace, condition, patience.Seconds()))
+		if err != nil {
+			return fmt.Errorf("the service is not %s: %w", condition, err)
+		}
 	}
 	if _, err := r.show(ctx, "kubectl get isvc,irep -n "+namespace); err != nil {
 		return err
+	}
+	warm, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if err := r.load.warmUp(warm); err != nil {
+		return fmt.Errorf("the service is Ready and does not answer: %w", err)
 	}
 	return nil
 }

@@ -51,6 +51,26 @@ func (t *traffic) start(ctx context.Context, rate float64) error {
 	}
 }
 
+// warmUp sends a few requests a second until all of a second's are answered: a new
+// router learns of its engine and decoder up to 2 s after they are ready, as the
+// load's clients learn of the router. None of these counts.
+func (t *traffic) warmUp(ctx context.Context) error {
+	for {
+		res, err := load.Run(ctx, load.Config{
+			Client: t.client, Service: types.NamespacedName{Namespace: namespace, Name: service},
+			Rate: 10, Duration: time.Second, Wait: patience,
+		})
+		switch {
+		case err != nil:
+			return err
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case res.Sent > 0 && res.OK == res.Sent:
+			return nil
+		}
+	}
+}
+
 func (t *traffic) sofar() load.Counts {
 	t.mu.Lock()
 	defer t.mu.Unlock()
