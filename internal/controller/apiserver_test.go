@@ -213,7 +213,7 @@ func until(t *testing.T, what string, condition func() (bool, string)) {
 		if time.Now().After(deadline) {
 			t.Fatalf("waiting for %s: %s", what, last)
 		}
-		time.Sleep(25 * time.Millisecond)
+		time.Sleep(25 * time.Millisecond) // between two looks
 	}
 }
 

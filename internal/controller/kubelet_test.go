@@ -31,7 +31,7 @@ func startKubelet(t *testing.T, namespace string) {
 				t.Errorf("kubelet: %v", err)
 				return
 			}
-			time.Sleep(20 * time.Millisecond)
+			time.Sleep(20 * time.Millisecond) // the nodes of this test step on a real clock
 		}
 	})
 	t.Cleanup(func() { cancel(); wg.Wait() })

@@ -43,7 +43,7 @@ func quiet(t *testing.T, sent *requests, forAWhile time.Duration) {
 	deadline := time.Now().Add(patience)
 	for {
 		before := sent.count()
-		time.Sleep(forAWhile)
+		time.Sleep(forAWhile) // the window that is observed
 		during := sent.since(before)
 		if len(during) == 0 {
 			return

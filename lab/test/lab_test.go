@@ -200,7 +200,7 @@ func eventually(t *testing.T, what string, within time.Duration, f func() error)
 		if time.Now().After(deadline) {
 			t.Fatalf("%s: not within %s: %v", what, within, err)
 		}
-		time.Sleep(100 * time.Millisecond)
+		time.Sleep(100 * time.Millisecond) // between two looks
 	}
 }
 

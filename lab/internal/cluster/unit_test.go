@@ -114,7 +114,7 @@ func TestAProgramThatDiesIsStartedAgain(t *testing.T) {
 		if time.Now().After(deadline) {
 			t.Fatalf("not started again: %+v", u.record())
 		}
-		time.Sleep(10 * time.Millisecond)
+		time.Sleep(10 * time.Millisecond) // between two looks at a real process
 	}
 }
 

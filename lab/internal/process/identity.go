@@ -56,7 +56,7 @@ func (i Identity) WaitGone(d time.Duration) bool {
 		if time.Now().After(deadline) {
 			return false
 		}
-		time.Sleep(20 * time.Millisecond)
+		time.Sleep(20 * time.Millisecond) // not our child, so there is nothing to wait on
 	}
 	return true
 }

@@ -64,7 +64,7 @@ func TestStopKillsWhatIgnoresTERM(t *testing.T) {
 		if time.Now().After(deadline) {
 			t.Fatal("the child never started")
 		}
-		time.Sleep(5 * time.Millisecond)
+		time.Sleep(5 * time.Millisecond) // between two looks at a real process
 	}
 	if err := p.Stop(50 * time.Millisecond); err != nil {
 		t.Fatal(err)

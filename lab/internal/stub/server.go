@@ -140,7 +140,7 @@ func (s *Server) Stop(exited func()) {
 		go func() {
 			err := s.http.Shutdown(context.Background())
 			if err == nil {
-				time.Sleep(s.behaviour.Drain)
+				time.Sleep(s.behaviour.Drain) // the server that is played takes this long to stop
 			}
 			s.close()
 			exited()
