@@ -23,4 +23,33 @@ const (
 	EventTrafficReconcileError      = "TrafficReconcileError"
 	EventDeploymentModeError        = "DeploymentModeError"
 	EventRuntimeCompatibilityAdvice = "RuntimeCompatibilityAdvisory"
+
+	// EventTerminalPodRecycled: a pod ended while its Instance came up, and is replaced.
+	EventTerminalPodRecycled = "TerminalPodRecycled"
+	// EventRestartTriggered and EventRestartCompleted frame a whole-Instance restart.
+	EventRestartTriggered = "RestartTriggered"
+	EventRestartCompleted = "RestartCompleted"
+	// EventRepairHeld: a restart that a crash loop asks for has no budget.
+	EventRepairHeld = "RepairHeld"
+	// EventFoundOrphan: a pod without an incarnation keeps a restart waiting.
+	EventFoundOrphan = "FoundOrphan"
+
+	EventInstancesReset         = "InstancesReset"
+	EventInstancesResetSkipped  = "InstancesResetSkipped"
+	EventInstancesResetRejected = "InstancesResetRejected"
+
+	// EventAutoMigrationTriggered: an attempt failed on a node and is made on another one.
+	EventAutoMigrationTriggered = "AutoMigrationTriggered"
+	// EventAutoMigrationCapReached: it was the last relocation until the Instance is Ready.
+	EventAutoMigrationCapReached = "AutoMigrationCapReached"
+
+	EventDrainOverdue                = "DrainOverdue"
+	EventPodForceDeleted             = "PodForceDeleted"
+	EventPodDeleteBlockedByFinalizer = "PodDeleteBlockedByFinalizer"
+	EventTeardownDeadlineExceeded    = "TeardownDeadlineExceeded"
+	EventTeardownBlocked             = "TeardownBlocked"
+
+	EventInstanceStatusConverted    = "InstanceStatusConverted"
+	EventInstanceStatusDecodeFailed = "InstanceStatusDecodeFailed"
+	EventStatusSizeExceeded         = "StatusSizeExceeded"
 )

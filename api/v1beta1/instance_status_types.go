@@ -159,6 +159,10 @@ const (
 	WaitingNodeUnknown         = "NodeUnknown"
 	WaitingPaused              = "Paused"
 	WaitingSourceUnrouted      = "SourceUnrouted"
+	// WaitingRestartBackoff is the delay between consecutive restarts of one Instance.
+	WaitingRestartBackoff = "RestartBackoff"
+	// WaitingSchedulingGate is a scheduling gate on a pod, set by a queue such as Kueue.
+	WaitingSchedulingGate = "SchedulingGate"
 )
 
 // InstanceOperation is work on an Instance, recorded before it starts.
@@ -283,6 +287,11 @@ type RetryBlock struct {
 	// attemptsStarted counts the attempts.
 	// +required
 	AttemptsStarted int32 `json:"attemptsStarted"`
+
+	// countedFailures counts those of the failures that are the revision's own fault, such
+	// as an image that cannot be pulled. They alone use up attempts.
+	// +optional
+	CountedFailures int32 `json:"countedFailures,omitempty"`
 
 	// nextRetryAt is when the next attempt may start.
 	// +optional

@@ -33,6 +33,10 @@ type World struct {
 	Components []Component
 	// Services are the core Services that carry the service's label.
 	Services []*corev1.Service
+	// Nodes are those of pods that should have been gone for longer than
+	// Lifecycle.ForceDelete.OverdueSlack, by name; nil for a node that is gone. It is
+	// filled only while force deletion is configured.
+	Nodes map[string]*corev1.Node
 	// SettingsProblems say which operator settings have a bad value and what is used
 	// instead; empty when all are good.
 	SettingsProblems []string
@@ -61,6 +65,10 @@ type Component struct {
 	// component (a quota, an admission webhook, an invalid pod); empty after a pass
 	// whose writes were all accepted.
 	Refusal string
+	// RefusedPods are the pod creations that the API server turned down when they were
+	// last asked for, by pod name. A creation that was accepted, or is no longer asked
+	// for, leaves the map.
+	RefusedPods map[string]Refusal
 	// Routed holds the UIDs of pods that some EndpointSlice of a routing Service
 	// still offers as ready. Services that publish unready pods don't count.
 	Routed map[types.UID]bool
@@ -170,6 +178,9 @@ type ComponentDecision struct {
 	ReplicaStatusUrgent bool
 	// Pods are the pod calls that ReplicaStatus authorizes.
 	Pods []PodAction
+	// RemoveReplicaAnnotations are consumed mailboxes of the replica, by key and the
+	// value that was consumed. They go after the replica's status was written.
+	RemoveReplicaAnnotations map[string]string
 	// CodecError is the stable word for why Instance rows could not be read or
 	// written; empty when they could.
 	CodecError string
@@ -179,6 +190,8 @@ type ComponentDecision struct {
 type (
 	PodAction = instance.PodAction
 	PodVerb   = instance.PodVerb
+	PodPatch  = instance.PodPatch
+	Refusal   = instance.Refusal
 	Event     = instance.Event
 )
 
@@ -187,5 +200,13 @@ const (
 	PodServe   = instance.PodServe
 	PodUnserve = instance.PodUnserve
 	PodDelete  = instance.PodDelete
+	PodUpdate  = instance.PodUpdate
 	PodKill    = instance.PodKill
+
+	PodForceDelete = instance.PodForceDelete
+
+	RefusedQuota       = instance.RefusedQuota
+	RefusedInvalid     = instance.RefusedInvalid
+	RefusedTerminating = instance.RefusedTerminating
+	RefusedOther       = instance.RefusedOther
 )

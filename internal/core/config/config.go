@@ -27,6 +27,12 @@ type Lifecycle struct {
 	UnschedulableGracePeriod time.Duration `json:"unschedulableGracePeriod"`
 	// UpdateRetry paces new attempts at a revision that failed.
 	UpdateRetry UpdateRetry `json:"updateRetry"`
+	// AutoMigrate bounds automatic relocation off a node on which an attempt failed.
+	AutoMigrate AutoMigrate `json:"autoMigrate"`
+	// Audit bounds what is remembered of migrations.
+	Audit Audit `json:"audit"`
+	// ForceDelete removes pods of dead nodes; off unless both of its values are set.
+	ForceDelete ForceDelete `json:"forceDelete"`
 	// Requeue paces the second look at held work that no watched object ends.
 	Requeue Requeue `json:"requeue"`
 	// TeardownDeadline bounds how long a deleted replica waits for its pods. 0: until they are gone.
@@ -55,6 +61,29 @@ type UpdateRetry struct {
 	// MaxBackoff caps the wait. 0: no cap.
 	MaxBackoff time.Duration `json:"maxBackoff"`
 }
+
+// AutoMigrate bounds relocations.
+type AutoMigrate struct {
+	// MaxAttempts is how many relocations an Instance gets before it is next Ready. 0: none.
+	MaxAttempts int32 `json:"maxAttempts"`
+}
+
+// Audit bounds migration records.
+type Audit struct {
+	// Window is how long an ended record is kept. 0: for ever.
+	Window time.Duration `json:"window"`
+}
+
+// ForceDelete is the escalation for pods that outlive their deletion on a dead node.
+type ForceDelete struct {
+	// OverdueSlack is how long past its deletionTimestamp a pod must be. 0: off.
+	OverdueSlack time.Duration `json:"overdueSlack"`
+	// NodeUnreachableThreshold is how long its node must have been unreachable. 0: off.
+	NodeUnreachableThreshold time.Duration `json:"nodeUnreachableThreshold"`
+}
+
+// Enabled is true when both values are set.
+func (f ForceDelete) Enabled() bool { return f.OverdueSlack > 0 && f.NodeUnreachableThreshold > 0 }
 
 // Requeue is how soon held work is looked at again without an event.
 type Requeue struct {
@@ -160,6 +189,8 @@ func Default() Settings {
 				BackoffFactor:  2,
 				MaxBackoff:     10 * time.Minute,
 			},
+			AutoMigrate:              AutoMigrate{MaxAttempts: 3},
+			Audit:                    Audit{Window: time.Hour},
 			Requeue:                  Requeue{Operation: 5 * time.Second, Gate: 3 * time.Second},
 			TeardownDeadline:         30 * time.Minute,
 			RevisionHistoryLimit:     10,

@@ -55,6 +55,12 @@ type Input struct {
 	Paused, Frozen bool
 	// Refusal is what the API server said when it last refused a write of this component.
 	Refusal string
+	// RefusedPods are the creations that the API server turned down when they were last
+	// asked for, by pod name.
+	RefusedPods map[string]Refusal
+	// Nodes are the nodes of pods that are overdue, by name; nil for one that is gone. A
+	// node that is not in the map was not looked at.
+	Nodes map[string]*corev1.Node
 	// MinReady is how long a pod must be Ready before an old one may leave.
 	MinReady time.Duration
 	// MaxOpen bounds open operations; CreateBatch bounds creations in one pass,
@@ -116,9 +122,42 @@ const (
 	PodUnserve PodVerb = "Unserve"
 	// PodDelete deletes the pod with its own grace period.
 	PodDelete PodVerb = "Delete"
+	// PodUpdate patches labels, annotations and images of the pod as Patch says.
+	PodUpdate PodVerb = "Update"
+	// PodForceDelete removes the API object of a pod whose node is dead, without grace.
+	PodForceDelete PodVerb = "ForceDelete"
 	// PodKill deletes the pod without grace; the lab's negative control only.
 	PodKill PodVerb = "Kill"
 )
+
+// PodPatch is what a PodUpdate changes in one request.
+type PodPatch struct {
+	// Images are the new images by container name.
+	Images map[string]string
+	// Labels are set; an Annotation that is nil is removed, any other is set.
+	Labels      map[string]string
+	Annotations map[string]*string
+}
+
+// RefusalKind sorts the answers of an API server that turns a pod down.
+type RefusalKind string
+
+const (
+	// RefusedQuota is a ResourceQuota; room may come back by itself.
+	RefusedQuota RefusalKind = "Quota"
+	// RefusedInvalid is a pod that the API server will never take.
+	RefusedInvalid RefusalKind = "Invalid"
+	// RefusedTerminating is a namespace on its way out.
+	RefusedTerminating RefusalKind = "NamespaceTerminating"
+	// RefusedOther is anything else, such as an admission webhook or a missing right.
+	RefusedOther RefusalKind = "Other"
+)
+
+// Refusal is a pod creation that the API server turned down.
+type Refusal struct {
+	Kind RefusalKind
+	Text string
+}
 
 // PodAction is one call on one pod. Pod is the object to create, or the pod as
 // read, whose UID (and resourceVersion, for a gate) the call must carry.
@@ -130,6 +169,8 @@ type PodAction struct {
 	Operation string
 	// Reason is stored in the gate's condition.
 	Reason string
+	// Patch is the change of a PodUpdate; nil for every other verb.
+	Patch *PodPatch
 }
 
 // Event is a Kubernetes event to record, best effort.
