@@ -75,7 +75,11 @@ func (a *App) Command() *cobra.Command {
 		return guarded.Usage(err.Error(), "see: "+cmd.CommandPath()+" --help")
 	})
 	a.addConnectionFlags(root)
-	root.AddCommand(a.rollout(), a.version())
+	root.AddCommand(
+		a.rollout(),
+		a.instance(),
+		a.version(),
+	)
 	return root
 }
 
