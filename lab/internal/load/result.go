@@ -73,6 +73,10 @@ type ErrorSample struct {
 	Detail string    `json:"detail"`
 }
 
+func (o outcome) sample(at time.Time) ErrorSample {
+	return ErrorSample{Time: at, Class: o.failure, Detail: strings.TrimSpace(o.detail)}
+}
+
 type revisions struct{ router, engine, decoder string }
 
 type collector struct {
@@ -110,7 +114,7 @@ func (c *collector) add(at time.Time, o outcome) {
 		// Half of the samples at most from one class, so that a flood of one can't hide another.
 		if len(c.errors) < sampleErrors && c.perClass[o.failure] < sampleErrors/2 {
 			c.perClass[o.failure]++
-			c.errors = append(c.errors, ErrorSample{Time: at, Class: o.failure, Detail: strings.TrimSpace(o.detail)})
+			c.errors = append(c.errors, o.sample(at))
 		}
 		return
 	}

@@ -40,6 +40,8 @@ type Config struct {
 	Wait time.Duration
 	// OnSecond, when set, is called with the counts so far about once a second.
 	OnSecond func(Counts)
+	// OnFailure, when set, is called with each failed request, by many goroutines.
+	OnFailure func(ErrorSample)
 	// OnStart, when set, is called just before the first request.
 	OnStart func()
 }
@@ -181,6 +183,9 @@ loop:
 			o := send(i)
 			o.latency = time.Since(at)
 			collector.add(at, o)
+			if !o.ok && cfg.OnFailure != nil {
+				cfg.OnFailure(o.sample(at))
+			}
 		})
 		if now := time.Now(); cfg.OnSecond != nil && !now.Before(second) {
 			cfg.OnSecond(collector.counts())

@@ -16,6 +16,8 @@ import (
 type process interface {
 	// SetPod tells it of changed labels.
 	SetPod(*corev1.Pod)
+	// SetBehaviour tells it of a changed behaviour.
+	SetBehaviour(stub.Behaviour)
 	// Stop is SIGTERM; exited is called, on any goroutine, when it is done.
 	Stop(exited func())
 	// Kill is SIGKILL.
@@ -40,16 +42,19 @@ type container struct {
 	name      string
 	image     string // what runs, or is about to
 	behaviour stub.Behaviour
+	asked     string // the pod's own request that is part of behaviour
+	crashes   int    // runs that ended in a crash that was asked for, since it was
 
 	phase containerPhase
 	due   time.Time // when phase changes by itself; zero for never
 
 	reason, message string // of a wait
 
-	id        string // of the newest run, like imageID
+	id        string // of the newest run, like the two below
 	imageID   string
-	starts    int // how often it began to run; starts-1 is its restart count
-	restarts0 int // restarts before this lab process began
+	ran       string // image
+	starts    int    // how often it began to run; starts-1 is its restart count
+	restarts0 int    // restarts before this lab process began
 	startedAt time.Time
 	readyAt   time.Time // listens and is ready from here on; zero for never
 	exitAt    time.Time // ends by itself here; zero for never
@@ -57,8 +62,10 @@ type container struct {
 	listening bool
 	ready     bool
 
-	last *corev1.ContainerStateTerminated // how the run before this one ended
-	end  *corev1.ContainerStateTerminated // how it ended, in crashWait and exited
+	killBy time.Time // end of the grace period of a stop that is not the pod's
+
+	last *corev1.ContainerStateTerminated // how the run before the newest one ended
+	end  *corev1.ContainerStateTerminated // how the newest one ended, until the next begins
 
 	failures int  // failed pulls or crashes in a row, for the back-off
 	again    bool // start again after hooking and signalled: the image changed
@@ -80,8 +87,9 @@ func (c *container) restartCount() int32 {
 // create begins a pull.
 func (m *machine) create(c *container, spec *corev1.Container, now time.Time) {
 	c.image = spec.Image
+	c.asked, c.crashes = m.pod.Annotations[stub.AnnotationBehaviour], 0
 	c.reason, c.message = "ContainerCreating", ""
-	b, err := stub.BehaviourOf(spec)
+	b, err := stub.PodBehaviour(m.pod, spec)
 	if err != nil {
 		c.phase, c.due = unusable, time.Time{}
 		c.reason, c.message = "CreateContainerConfigError", err.Error()
@@ -96,26 +104,65 @@ func (m *machine) begin(c *container, now time.Time) {
 	c.starts++
 	c.id = containerID(m.pod, c)
 	c.imageID = imageID(c.image)
+	c.ran = c.image
 	c.phase = running
 	c.reason, c.message = "", ""
 	c.startedAt = now
 	c.listening, c.ready = false, false
-	c.end = nil
+	if c.end != nil {
+		c.last, c.end = c.end, nil
+	}
 	c.again = false
 	c.readyAt = now.Add(max(c.behaviour.Start, probeDelay(m.spec(c.name))))
 	c.exitAt = time.Time{}
-	switch b := c.behaviour; {
-	case b.Crashes:
-		c.exitAt, c.exitCode = now.Add(b.CrashAfter), 1
-	case b.Exits:
-		c.exitAt, c.exitCode = now.Add(b.ExitAfter), 0
-	}
+	c.foresee(now)
 	c.prev, c.logs = c.logs, stub.NewLogs()
 	if c.prev != nil {
 		c.prev.Close()
 	}
 	fmt.Fprintf(c.logs, "started %s\n", c.image)
 	m.env.logs(m.pod, c.name, c.logs, c.prev)
+	m.dueWhileRunning(c)
+}
+
+// foresee sets when a run ends by itself, as far as its behaviour tells now; a time that it can't tell yet, or has told, stays.
+func (c *container) foresee(from time.Time) {
+	b := c.behaviour
+	crashes := b.CrashTimes == 0 || c.crashes < b.CrashTimes
+	switch {
+	case b.Crashes && crashes:
+		c.exitAt, c.exitCode = from.Add(b.CrashAfter), b.ExitCode
+	case b.Serves > 0 && crashes && c.listening:
+		c.exitAt, c.exitCode = from.Add(b.Serves), b.ExitCode
+	case b.Exits:
+		c.exitAt, c.exitCode = from.Add(b.ExitAfter), 0
+	}
+}
+
+// retune follows what the pod itself asks for. What a run already did or pulled stays; times count from now.
+func (m *machine) retune(c *container, spec *corev1.Container, now time.Time) {
+	if c.phase == unusable {
+		m.create(c, spec, now)
+		return
+	}
+	c.asked, c.crashes = m.pod.Annotations[stub.AnnotationBehaviour], 0
+	b, err := stub.PodBehaviour(m.pod, spec)
+	if err != nil {
+		if c.logs != nil {
+			fmt.Fprintf(c.logs, "nothing changes: %v\n", err)
+		}
+		return
+	}
+	c.behaviour = b
+	if c.phase != running {
+		return
+	}
+	c.exitAt = time.Time{}
+	c.foresee(now)
+	c.ready = c.listening && !b.NeverReady
+	if c.proc != nil {
+		c.proc.SetBehaviour(b)
+	}
 	m.dueWhileRunning(c)
 }
 
@@ -143,25 +190,22 @@ func (m *machine) listen(c *container, now time.Time) {
 		c.proc, c.run = p, c.run+1
 	}
 	c.ready = !c.behaviour.NeverReady
-	if c.ready && !c.behaviour.Crashes {
-		c.failures = 0
+	if c.exitAt.IsZero() {
+		c.foresee(now)
 	}
 	m.dueWhileRunning(c)
 }
 
-// terminate begins a graceful stop, done by deadline.
+// terminate begins a graceful stop. Its grace period covers the hook and what follows.
 func (m *machine) terminate(c *container, now time.Time) {
-	c.phase = hooking
-	c.due = now.Add(preStop(m.spec(c.name), c.behaviour))
-	if hardest := m.hookDeadline(); !hardest.IsZero() && c.due.After(hardest) {
-		c.due = hardest
-	}
+	c.phase, c.killBy = hooking, now.Add(m.gracePeriod())
+	c.due = earlier(m.killBy(c), now.Add(preStop(m.spec(c.name), c.behaviour)))
 }
 
 // signal sends SIGTERM.
 func (m *machine) signal(c *container, now time.Time) {
 	c.phase = signalled
-	c.due, c.exitCode = m.killAt(now), 137 // unless it exits before
+	c.due, c.exitCode = m.killAt(c, now), 137 // unless it exits before
 	if !m.dying {
 		c.ready = false // a restart in place; of a dying pod only the end is recorded
 	}
@@ -207,12 +251,13 @@ func (m *machine) finish(c *container, now time.Time, code int32, reason, messag
 		c.phase, c.due = exited, time.Time{}
 	case c.again:
 		c.again = false
-		c.last = c.end
 		c.failures = 0
 		m.create(c, m.spec(c.name), now)
 	case m.restarts(code):
+		if now.Sub(c.startedAt) >= 2*m.env.maxBackOff {
+			c.failures = 0 // it ran long enough for earlier failures to be forgotten
+		}
 		c.failures++
-		c.last = c.end
 		if c.failures == 1 {
 			m.begin(c, now) // the first restart is at once
 			return
@@ -238,8 +283,12 @@ func (m *machine) restarts(code int32) bool {
 
 // stepContainer makes one change that is due, and reports whether it made one.
 func (m *machine) stepContainer(c *container, now time.Time) bool {
-	if spec := m.spec(c.name); spec != nil && spec.Image != c.image && !m.dying {
-		if m.retarget(c, spec, now) {
+	if spec := m.spec(c.name); spec != nil && !m.dying {
+		if spec.Image != c.image && m.retarget(c, spec, now) {
+			return true
+		}
+		if spec.Image == c.image && m.pod.Annotations[stub.AnnotationBehaviour] != c.asked {
+			m.retune(c, spec, now)
 			return true
 		}
 	}
@@ -251,6 +300,7 @@ func (m *machine) stepContainer(c *container, now time.Time) bool {
 		if c.behaviour.PullFails {
 			m.pullFailed(c, now)
 		} else {
+			c.failures = 0 // those were failed pulls
 			m.begin(c, now)
 		}
 	case pullWait:
@@ -258,8 +308,11 @@ func (m *machine) stepContainer(c *container, now time.Time) bool {
 			wait := backOff(m.env.backOff, m.env.maxBackOff, c.failures-1)
 			c.due = now.Add(wait)
 			c.reason, c.message = "ImagePullBackOff", fmt.Sprintf("Back-off pulling image %q", c.image)
-		} else {
+		} else if c.behaviour.PullFails {
 			m.pullFailed(c, now)
+		} else {
+			c.failures = 0
+			m.begin(c, now)
 		}
 	case running:
 		if !c.exitAt.IsZero() && !now.Before(c.exitAt) {
@@ -267,6 +320,7 @@ func (m *machine) stepContainer(c *container, now time.Time) bool {
 			if c.exitCode != 0 {
 				reason = "Error"
 			}
+			c.crashes++
 			m.finish(c, now, c.exitCode, reason, "")
 		} else {
 			m.listen(c, now)

@@ -43,7 +43,7 @@ func newMachine(e *env, pod *corev1.Pod, ip netip.Addr) *machine {
 	now := e.now()
 	m := &machine{env: e, pod: pod, ip: ip, began: now, initDone: now}
 	for i := range pod.Spec.InitContainers {
-		if b, err := stub.BehaviourOf(&pod.Spec.InitContainers[i]); err == nil {
+		if b, err := stub.PodBehaviour(pod, &pod.Spec.InitContainers[i]); err == nil {
 			m.initDone = m.initDone.Add(b.Pull)
 		}
 	}
@@ -89,7 +89,8 @@ func (m *machine) spec(container string) *corev1.Container {
 func (m *machine) see(pod *corev1.Pod) {
 	m.pod = pod
 	for _, c := range m.containers {
-		if c.proc != nil {
+		// The labels that come with a new image are those of the run that will have it.
+		if spec := m.spec(c.name); c.proc != nil && spec != nil && spec.Image == c.image {
 			c.proc.SetPod(pod)
 		}
 	}
@@ -190,25 +191,23 @@ func (m *machine) reboot() {
 	}
 	for _, c := range m.containers {
 		if c.isRunning() {
+			c.failures = 0 // a kubelet forgets them when it starts
 			m.finish(c, now, 137, "Error", "the node died")
 		}
 	}
 }
 
-// hookDeadline is when a preStop hook is cut off; zero for never.
-func (m *machine) hookDeadline() time.Time {
+// killBy is the end of the grace period that a container's stop has.
+func (m *machine) killBy(c *container) time.Time {
 	if m.dying {
 		return m.deadline
 	}
-	return m.env.now().Add(m.gracePeriod())
+	return c.killBy
 }
 
 // killAt is when SIGKILL follows a SIGTERM sent now.
-func (m *machine) killAt(now time.Time) time.Time {
-	at := now.Add(m.gracePeriod())
-	if m.dying {
-		at = m.deadline
-	}
+func (m *machine) killAt(c *container, now time.Time) time.Time {
+	at := m.killBy(c)
 	if least := now.Add(minimumGrace); at.Before(least) {
 		at = least
 	}

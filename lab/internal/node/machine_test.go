@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/utils/ptr"
@@ -35,11 +36,14 @@ type fakeProcess struct {
 	stopped, killed bool
 	exited          func()
 	labels          map[string]string
+	behaviour       stub.Behaviour
 }
 
 func (p *fakeProcess) Stop(exited func())     { p.stopped, p.exited = true, exited }
 func (p *fakeProcess) Kill()                  { p.killed = true }
 func (p *fakeProcess) SetPod(pod *corev1.Pod) { p.labels = pod.Labels }
+
+func (p *fakeProcess) SetBehaviour(b stub.Behaviour) { p.behaviour = b }
 
 func pod(change func(*corev1.Pod)) *corev1.Pod {
 	p := &corev1.Pod{
@@ -69,9 +73,9 @@ func newWorld(t *testing.T, p *corev1.Pod) *world {
 	e := &env{
 		now:  func() time.Time { return w.now },
 		post: func(f func()) { w.posted = append(w.posted, f) },
-		serve: func(*corev1.Pod, *corev1.Container, netip.Addr, stub.Behaviour, *stub.Logs) (process, error) {
+		serve: func(pod *corev1.Pod, _ *corev1.Container, _ netip.Addr, b stub.Behaviour, _ *stub.Logs) (process, error) {
 			w.served++
-			w.process = &fakeProcess{}
+			w.process = &fakeProcess{labels: pod.Labels, behaviour: b}
 			return w.process, nil
 		},
 		logs:    func(_ *corev1.Pod, _ string, current, _ *stub.Logs) { w.logs = current },
@@ -142,6 +146,9 @@ func (w *world) edit(change func(*corev1.Pod)) {
 	w.t.Helper()
 	p := w.m.pod.DeepCopy()
 	change(p)
+	if !equality.Semantic.DeepEqual(p.Spec, w.m.pod.Spec) {
+		p.Generation++
+	}
 	w.m.see(p)
 	w.settle()
 }
@@ -274,6 +281,18 @@ func TestFailures(t *testing.T) {
 				"Running ready main(running x0)", "Running ready main(running x1)", "Running ContainersNotReady main(CrashLoopBackOff x1)",
 				"Running ready main(running x2)", "Running ContainersNotReady main(CrashLoopBackOff x2)", "Running ready main(running x3)",
 			}},
+		"crash twice, then run": {image("v1-pull0s-crash1s-times2"),
+			[]time.Duration{500 * time.Millisecond, time.Second, time.Second, 10 * time.Second, time.Hour},
+			[]string{
+				"Running ready main(running x0)", "Running ready main(running x1)", "Running ContainersNotReady main(CrashLoopBackOff x1)",
+				"Running ready main(running x2)", "Running ready main(running x2)",
+			}},
+		"crash after serving": {image("v1-pull0s-start5s-serves2s-exitcode3"),
+			[]time.Duration{5 * time.Second, 2 * time.Second, 5 * time.Second, 2 * time.Second},
+			[]string{
+				"Running ready main(running x0)", "Running ContainersNotReady main(running x1)", "Running ready main(running x1)",
+				"Running ContainersNotReady main(CrashLoopBackOff x1)",
+			}},
 		"crash and never restart": {func(p *corev1.Pod) {
 			image("v1-pull0s-crash")(p)
 			p.Spec.RestartPolicy = corev1.RestartPolicyNever
@@ -301,44 +320,6 @@ func TestFailures(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestImageUpdateInPlace(t *testing.T) {
-	w := newWorld(t, pod(nil))
-	w.step(5 * time.Second)
-	first, old := w.process, w.m.pod.Status.ContainerStatuses[0]
-
-	w.edit(image("v2-pull1s-start2s"))
-	if !first.stopped || first.killed {
-		t.Fatalf("the old container should get SIGTERM first: %+v", first)
-	}
-	w.want("Running ContainersNotReady main(running x0)")
-	first.exited()
-	w.settle()
-	w.want("Running ContainersNotReady main(ContainerCreating x0)")
-	w.step(time.Second)
-	w.want("Running ContainersNotReady main(running x1)")
-	w.step(2 * time.Second)
-	w.want("Running ready main(running x1)")
-	now := w.m.pod.Status.ContainerStatuses[0]
-	if now.ContainerID == old.ContainerID || now.ImageID == old.ImageID || now.Image != "lab.ome.io/engine:v2-pull1s-start2s" {
-		t.Errorf("a new container should run the new image: %+v", now)
-	}
-	if last := now.LastTerminationState.Terminated; last == nil || last.ContainerID != old.ContainerID {
-		t.Errorf("last state %+v, want the old container", last)
-	}
-	if first == w.process {
-		t.Error("no new listener")
-	}
-
-	w.edit(image("v3-unpullable"))
-	w.process.exited()
-	w.settle()
-	w.step(30 * time.Second)
-	w.want("Running ContainersNotReady main(ImagePullBackOff x1)")
-	w.edit(image("v2-pull1s-start2s"))
-	w.step(3 * time.Second)
-	w.want("Running ready main(running x2)")
 }
 
 func TestDeletion(t *testing.T) {

@@ -144,21 +144,22 @@ func (c *container) status(initialising bool) corev1.ContainerStatus {
 		Started:      ptr.To(c.isRunning() && c.listening),
 	}
 	if c.starts > 0 {
-		s.ContainerID = c.id
-		s.ImageID = c.imageID
+		// Of the newest run, also while the next one's image is being pulled.
+		s.Image, s.ContainerID, s.ImageID = c.ran, c.id, c.imageID
 	}
-	if c.last != nil {
-		s.LastTerminationState.Terminated = c.last
-	}
+	s.LastTerminationState.Terminated = c.last
 	switch {
 	case c.isRunning():
 		s.State.Running = &corev1.ContainerStateRunning{StartedAt: stamp(c.startedAt)}
-	case c.phase == exited:
+	case c.phase == exited, c.phase == creating && c.end != nil:
 		s.State.Terminated = c.end
 	case initialising:
 		s.State.Waiting = &corev1.ContainerStateWaiting{Reason: "PodInitializing"}
 	default:
 		s.State.Waiting = &corev1.ContainerStateWaiting{Reason: c.reason, Message: c.message}
+		if c.end != nil {
+			s.LastTerminationState.Terminated = c.end
+		}
 	}
 	return s
 }
@@ -228,10 +229,9 @@ func (m *machine) patch() []byte {
 	if conditions != nil {
 		changes["conditions"] = conditions
 	}
-	if len(changes) == 0 {
-		return nil
+	if len(changes) == 0 && (m.dying || m.pod.Generation == old.ObservedGeneration) {
+		return nil // the generation that a deletion brings is not worth a write
 	}
-	// Generations alone are not worth a write; they ride along.
 	changes["observedGeneration"] = want.ObservedGeneration
 	data, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": m.pod.UID},

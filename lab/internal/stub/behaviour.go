@@ -20,9 +20,14 @@ type Behaviour struct {
 	Start time.Duration
 	// NeverReady leaves the container running and listening but never ready.
 	NeverReady bool
-	// Crashes makes the container exit with code 1, CrashAfter after it began to run.
+	// Crashes makes the container exit with ExitCode, CrashAfter after it began to run.
 	Crashes    bool
 	CrashAfter time.Duration
+	// Serves, unless zero, makes it crash so long after it began to listen.
+	Serves time.Duration
+	// CrashTimes, unless zero, is how often it crashes before it stays up.
+	CrashTimes int
+	ExitCode   int32
 	// Exits makes the container exit with code 0, ExitAfter after it began to run.
 	Exits     bool
 	ExitAfter time.Duration
@@ -45,6 +50,8 @@ func Defaults() Behaviour {
 		Start:   400 * time.Millisecond,
 		Latency: 10 * time.Millisecond,
 		PreStop: time.Second,
+
+		ExitCode: 1,
 	}
 }
 
@@ -59,6 +66,9 @@ var tagWords = map[string]func(b *Behaviour, arg string) error{
 	"pull":       duration(func(b *Behaviour, d time.Duration) { b.Pull = d }),
 	"start":      duration(func(b *Behaviour, d time.Duration) { b.Start = d }),
 	"crash":      optional(func(b *Behaviour, d time.Duration) { b.Crashes, b.CrashAfter = true, d }),
+	"serves":     duration(func(b *Behaviour, d time.Duration) { b.Serves = d }),
+	"times":      number(1, 1000, func(b *Behaviour, n int) { b.CrashTimes = n }),
+	"exitcode":   number(1, 255, func(b *Behaviour, n int) { b.ExitCode = int32(n) }),
 	"exit":       optional(func(b *Behaviour, d time.Duration) { b.Exits, b.ExitAfter = true, d }),
 	"lat":        duration(func(b *Behaviour, d time.Duration) { b.Latency = d }),
 	"drain":      duration(func(b *Behaviour, d time.Duration) { b.Drain = d }),
@@ -96,6 +106,9 @@ var environment = map[string]func(b *Behaviour, value string) error{
 		return err
 	},
 	"OME_LAB_CRASH":           switchable(func(b *Behaviour, on bool, d time.Duration) { b.Crashes, b.CrashAfter = on, d }),
+	"OME_LAB_SERVES":          seconds(func(b *Behaviour, d time.Duration) { b.Serves = d }),
+	"OME_LAB_CRASH_TIMES":     number(1, 1000, func(b *Behaviour, n int) { b.CrashTimes = n }),
+	"OME_LAB_EXIT_CODE":       number(1, 255, func(b *Behaviour, n int) { b.ExitCode = int32(n) }),
 	"OME_LAB_EXIT":            switchable(func(b *Behaviour, on bool, d time.Duration) { b.Exits, b.ExitAfter = on, d }),
 	"OME_LAB_DRAIN_SECONDS":   seconds(func(b *Behaviour, d time.Duration) { b.Drain = d }),
 	"OME_LAB_PRESTOP_SECONDS": seconds(func(b *Behaviour, d time.Duration) { b.PreStop = d }),
@@ -132,6 +145,29 @@ func BehaviourOf(c *corev1.Container) (Behaviour, error) {
 		}
 		if err := apply(&b, e.Value); err != nil {
 			return b, fmt.Errorf("container %q: env %s=%q: %w", c.Name, e.Name, e.Value, err)
+		}
+	}
+	return b, nil
+}
+
+// AnnotationBehaviour on a pod asks something of its main container, in the words of a tag, from now on and above image and
+// environment: it breaks one pod that runs, and not its successors.
+const AnnotationBehaviour = "lab.ome.io/behaviour"
+
+// PodBehaviour is the behaviour of a container in a pod.
+func PodBehaviour(pod *corev1.Pod, c *corev1.Container) (Behaviour, error) {
+	b, err := BehaviourOf(c)
+	text := pod.Annotations[AnnotationBehaviour]
+	if err != nil || text == "" || len(pod.Spec.Containers) == 0 || mainContainer(pod) != c.Name {
+		return b, err
+	}
+	for _, part := range strings.Split(text, "-") {
+		m := word.FindStringSubmatch(part)
+		if m == nil || tagWords[m[1]] == nil {
+			return b, fmt.Errorf("annotation %s=%q: %q is unknown to the lab; lab/README.md lists the words it reads", AnnotationBehaviour, text, part)
+		}
+		if err := tagWords[m[1]](&b, m[2]); err != nil {
+			return b, fmt.Errorf("annotation %s=%q: word %q: %w", AnnotationBehaviour, text, part, err)
 		}
 	}
 	return b, nil
@@ -182,6 +218,17 @@ func duration(set func(*Behaviour, time.Duration)) func(*Behaviour, string) erro
 			return fmt.Errorf("want a duration, as in 3s or 500ms")
 		}
 		set(b, d)
+		return nil
+	}
+}
+
+func number(least, most int, set func(*Behaviour, int)) func(*Behaviour, string) error {
+	return func(b *Behaviour, arg string) error {
+		n, err := strconv.Atoi(arg)
+		if err != nil || n < least || n > most {
+			return fmt.Errorf("want a number from %d to %d", least, most)
+		}
+		set(b, n)
 		return nil
 	}
 }

@@ -27,9 +27,17 @@ func TestBehaviourOf(t *testing.T) {
 		"several words": {image: "lab.ome.io/engine:v2-start3s-err20-lat50ms-wire2-drain1s-pull0s", want: with(func(b *Behaviour) {
 			b.Start, b.ErrorRate, b.Latency, b.Wire, b.Drain, b.Pull = 3*time.Second, .2, 50*time.Millisecond, "2", time.Second, 0
 		})},
-		"unpullable alone":         {image: "lab.ome.io/engine:unpullable", want: with(func(b *Behaviour) { b.PullFails = true })},
-		"unpullable as word":       {image: "lab.ome.io/engine:v2-unpullable", want: with(func(b *Behaviour) { b.PullFails = true })},
-		"crash after a while":      {image: "x:v2-crash5s", want: with(func(b *Behaviour) { b.Crashes, b.CrashAfter = true, 5*time.Second })},
+		"unpullable alone":    {image: "lab.ome.io/engine:unpullable", want: with(func(b *Behaviour) { b.PullFails = true })},
+		"unpullable as word":  {image: "lab.ome.io/engine:v2-unpullable", want: with(func(b *Behaviour) { b.PullFails = true })},
+		"crash after a while": {image: "x:v2-crash5s", want: with(func(b *Behaviour) { b.Crashes, b.CrashAfter = true, 5*time.Second })},
+		"crash twice": {image: "x:v2-crash5s-times2-exitcode137", want: with(func(b *Behaviour) {
+			b.Crashes, b.CrashAfter, b.CrashTimes, b.ExitCode = true, 5*time.Second, 2, 137
+		})},
+		"crash after serving": {image: "x:v2-serves5s", want: with(func(b *Behaviour) { b.Serves = 5 * time.Second })},
+		"crashes by env": {image: "x:v2", env: []string{"OME_LAB_SERVES=2", "OME_LAB_CRASH_TIMES=3", "OME_LAB_EXIT_CODE=9"}, want: with(func(b *Behaviour) {
+			b.Serves, b.CrashTimes, b.ExitCode = 2*time.Second, 3, 9
+		})},
+		"no exit code":             {image: "x:v2", env: []string{"OME_LAB_EXIT_CODE=256"}, err: "want a number from 1 to 255"},
 		"exit":                     {image: "x:v2-exit1s", want: with(func(b *Behaviour) { b.Exits, b.ExitAfter = true, time.Second })},
 		"never ready":              {image: "x:v2-neverready", want: with(func(b *Behaviour) { b.NeverReady = true })},
 		"a version called start9":  {image: "x:start9", want: Defaults()},
@@ -66,5 +74,32 @@ func TestBehaviourOf(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+func TestPodBehaviour(t *testing.T) {
+	pod := func(asked string) *corev1.Pod {
+		p := &corev1.Pod{}
+		p.Annotations = map[string]string{AnnotationBehaviour: asked}
+		p.Spec.Containers = []corev1.Container{
+			{Name: "sidecar", Image: "x:v1"},
+			{Name: "main", Image: "x:v1-err20", Ports: []corev1.ContainerPort{{ContainerPort: 8080}}},
+		}
+		return p
+	}
+	want := Defaults()
+	want.ErrorRate, want.Crashes, want.CrashTimes = .2, true, 1
+	p := pod("crash-times1")
+	if got, err := PodBehaviour(p, &p.Spec.Containers[1]); err != nil || cmp.Diff(want, got) != "" {
+		t.Errorf("main container: %+v, %v", got, err)
+	}
+	if got, err := PodBehaviour(p, &p.Spec.Containers[0]); err != nil || cmp.Diff(Defaults(), got) != "" {
+		t.Errorf("the sidecar should go on: %+v, %v", got, err)
+	}
+	for _, asked := range []string{"crahs", "crash-", "start", "Crash"} {
+		p := pod(asked)
+		if _, err := PodBehaviour(p, &p.Spec.Containers[1]); err == nil || !strings.Contains(err.Error(), AnnotationBehaviour) {
+			t.Errorf("%q: error %v, want the annotation named", asked, err)
+		}
 	}
 }

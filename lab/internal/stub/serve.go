@@ -31,7 +31,7 @@ func (s *Server) handle() Handle {
 		Pod:      id.Pod.Name,
 		Revision: id.Revision,
 		Token:    id.Token,
-		Wire:     s.behaviour.Wire,
+		Wire:     s.behaviour.Load().Wire,
 	}
 }
 
@@ -44,10 +44,10 @@ func (s *Server) serveDecode(w http.ResponseWriter, r *http.Request) {
 	id := s.id.Load()
 	w.Header().Set(HeaderDecoder, id.Revision)
 	w.Header().Set(HeaderEngine, h.Revision)
-	if !h.pairs(id.Token, s.behaviour.Wire) {
+	if !h.pairs(id.Token, s.behaviour.Load().Wire) {
 		s.metrics.mismatches.Add(1)
 		message := fmt.Sprintf("decoder %s (revision %s, token %q, wire %q) can't read the KV cache of engine %s (revision %s, token %q, wire %q)",
-			id.Pod.Name, id.Revision, id.Token, s.behaviour.Wire, h.Pod, h.Revision, h.Token, h.Wire)
+			id.Pod.Name, id.Revision, id.Token, s.behaviour.Load().Wire, h.Pod, h.Revision, h.Token, h.Wire)
 		s.log.Print(message)
 		fail(w, http.StatusConflict, FailureMismatch, message)
 		return

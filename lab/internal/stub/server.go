@@ -31,7 +31,7 @@ type Host struct {
 // Server is one container's running server.
 type Server struct {
 	host      *Host
-	behaviour Behaviour
+	behaviour atomic.Pointer[Behaviour]
 	container *corev1.Container
 	pairing   bool
 	log       *log.Logger
@@ -50,7 +50,6 @@ func Start(host *Host, pod *corev1.Pod, c *corev1.Container, ip netip.Addr, b Be
 	component, _ := ComponentOf(pod, c)
 	s := &Server{
 		host:      host,
-		behaviour: b,
 		container: c,
 		pairing:   literalEnv(c, routerPairingEnv) != "off",
 		log:       log.New(logs, "", 0),
@@ -58,6 +57,7 @@ func Start(host *Host, pod *corev1.Pod, c *corev1.Container, ip netip.Addr, b Be
 	}
 	id := identityOf(pod, c, component)
 	s.id.Store(id)
+	s.SetBehaviour(b)
 
 	listen, ok := addr.Listen(ip)
 	if !ok {
@@ -132,6 +132,9 @@ func (s *Server) SetPod(pod *corev1.Pod) {
 	}
 }
 
+// SetBehaviour takes over a behaviour that changed under a running container.
+func (s *Server) SetBehaviour(b Behaviour) { s.behaviour.Store(&b) }
+
 // Stop is SIGTERM: no new connection from now on, requests in flight are finished, idle
 // connections are closed. exited is called once, when the server is done.
 func (s *Server) Stop(exited func()) {
@@ -140,7 +143,7 @@ func (s *Server) Stop(exited func()) {
 		go func() {
 			err := s.http.Shutdown(context.Background())
 			if err == nil {
-				time.Sleep(s.behaviour.Drain) // the server that is played takes this long to stop
+				time.Sleep(s.behaviour.Load().Drain) // the server that is played takes this long to stop
 			}
 			s.close()
 			exited()
@@ -182,9 +185,10 @@ func (s *Server) measured(serve func(w http.ResponseWriter, r *http.Request)) ht
 			return
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
-		if s.behaviour.Latency > 0 {
+		b := s.behaviour.Load()
+		if b.Latency > 0 {
 			// A little jitter, so that servers in step don't answer in step.
-			pause := time.Duration(float64(s.behaviour.Latency) * (0.8 + 0.4*rand.Float64()))
+			pause := time.Duration(float64(b.Latency) * (0.8 + 0.4*rand.Float64()))
 			select {
 			case <-time.After(pause):
 			case <-r.Context().Done():
@@ -192,7 +196,7 @@ func (s *Server) measured(serve func(w http.ResponseWriter, r *http.Request)) ht
 				return
 			}
 		}
-		if s.behaviour.ErrorRate > 0 && rand.Float64() < s.behaviour.ErrorRate {
+		if b.ErrorRate > 0 && rand.Float64() < b.ErrorRate {
 			fail(rec, http.StatusInternalServerError, FailureInjected, "the lab was asked to fail this share of requests")
 			return
 		}
