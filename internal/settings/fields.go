@@ -16,6 +16,12 @@ import (
 
 const encodingColumnar = "ColumnarV2"
 
+// The two halves of force deletion, which is off unless both are set.
+const (
+	overdueSlack    = "forceDelete.overdueSlack"
+	nodeUnreachable = "forceDelete.nodeUnreachableThreshold"
+)
+
 // field is one value: where it stands in the ConfigMap and where it goes in Settings.
 type field struct {
 	key, path string
@@ -30,12 +36,6 @@ func notUsed(f ...field) []field {
 	for i := range f {
 		f[i].unused = "not used by this release; remove it, or expect nothing of it"
 	}
-	return f
-}
-
-// recordedOnly marks a field that replicas carry, and that nothing acts on.
-func recordedOnly(f field) field {
-	f.unused = "recorded on each replica, and not acted on by this release"
 	return f
 }
 
@@ -73,18 +73,22 @@ var fields = concat(
 	strategyFields("decoder", func(s *settingsT) *config.UpdateStrategy { return &s.Deploy.UpdateStrategy.Decoder }),
 	strategyFields("router", func(s *settingsT) *config.UpdateStrategy { return &s.Deploy.UpdateStrategy.Router }),
 	[]field{
-		recordedOnly(newField("lifecycle", "instanceReadyTimeout", func(s *settingsT) *time.Duration { return &s.Lifecycle.InstanceReadyTimeout }, orOff(duration))),
-	},
-	notUsed(
+		newField("lifecycle", "instanceReadyTimeout", func(s *settingsT) *time.Duration { return &s.Lifecycle.InstanceReadyTimeout }, orOff(duration)),
 		newField("lifecycle", "stuckPodGracePeriod", func(s *settingsT) *time.Duration { return &s.Lifecycle.StuckPodGracePeriod }, orOff(duration)),
 		newField("lifecycle", "unschedulableGracePeriod", func(s *settingsT) *time.Duration { return &s.Lifecycle.UnschedulableGracePeriod }, orOff(duration)),
 		newField("lifecycle", "updateRetry.maxAttempts", func(s *settingsT) *int32 { return &s.Lifecycle.UpdateRetry.MaxAttempts }, orOff(count(0, math.MaxInt32))),
 		newField("lifecycle", "updateRetry.initialBackoff", func(s *settingsT) *time.Duration { return &s.Lifecycle.UpdateRetry.InitialBackoff }, positive),
 		newField("lifecycle", "updateRetry.backoffFactor", func(s *settingsT) *int32 { return &s.Lifecycle.UpdateRetry.BackoffFactor }, count(1, 100)),
 		newField("lifecycle", "updateRetry.maxBackoff", func(s *settingsT) *time.Duration { return &s.Lifecycle.UpdateRetry.MaxBackoff }, orOff(duration)),
+		newField("lifecycle", "autoMigrate.maxAttempts", func(s *settingsT) *int32 { return &s.Lifecycle.AutoMigrate.MaxAttempts }, orOff(count(0, math.MaxInt32))),
+		newField("lifecycle", "audit.window", func(s *settingsT) *time.Duration { return &s.Lifecycle.Audit.Window }, orOff(duration)),
+		newField("lifecycle", overdueSlack, func(s *settingsT) *time.Duration { return &s.Lifecycle.ForceDelete.OverdueSlack }, orOff(positive)),
+		newField("lifecycle", nodeUnreachable, func(s *settingsT) *time.Duration { return &s.Lifecycle.ForceDelete.NodeUnreachableThreshold }, orOff(positive)),
 		newField("lifecycle", "requeue.operation", func(s *settingsT) *time.Duration { return &s.Lifecycle.Requeue.Operation }, positive),
-		newField("lifecycle", "requeue.gate", func(s *settingsT) *time.Duration { return &s.Lifecycle.Requeue.Gate }, positive),
 		newField("lifecycle", "teardown.deadline", func(s *settingsT) *time.Duration { return &s.Lifecycle.TeardownDeadline }, orOff(duration)),
+	},
+	notUsed(
+		newField("lifecycle", "requeue.gate", func(s *settingsT) *time.Duration { return &s.Lifecycle.Requeue.Gate }, positive),
 		newField("lifecycle", "scaleDownRequeueInterval", func(s *settingsT) *time.Duration { return &s.Lifecycle.ScaleDownRequeueInterval }, orOff(positive)),
 	),
 	[]field{

@@ -78,7 +78,19 @@ func Unused(data map[string]string) []Problem {
 			out = append(out, Problem{Key: f.key, Path: f.path, Message: f.unused})
 		}
 	}
+	lifecycle, _ := decodeObject(data["lifecycle"])
+	for _, half := range [][2]string{{overdueSlack, nodeUnreachable}, {nodeUnreachable, overdueSlack}} {
+		if isSet(lifecycle, half[0]) && !isSet(lifecycle, half[1]) {
+			out = append(out, Problem{Key: "lifecycle", Path: half[0], Message: "has no effect without " + half[1] +
+				"; set both to remove pods that outlive their deletion on a dead node, or neither"})
+		}
+	}
 	return out
+}
+
+func isSet(root map[string]any, path string) bool {
+	value, found, _ := lookup(root, path)
+	return found && value != nil
 }
 
 func keys() []string {

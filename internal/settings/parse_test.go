@@ -34,12 +34,12 @@ func TestParse(t *testing.T) {
 	}{
 		"nothing": {},
 		"unknown keys and fields are ignored": {
-			data: map[string]string{"ingress": "not json", "lifecycle": `{"audit":{"window":"1h"},"later":true}`},
+			data: map[string]string{"ingress": "not json", "lifecycle": `{"audit":{"maxInFlightMigrations":3},"later":true}`},
 		},
 		"blank key counts as missing": {data: map[string]string{"lifecycle": " \n"}},
 		"every kind of field": {
 			data: map[string]string{
-				"lifecycle":           `{"instanceReadyTimeout":"5m","updateRetry":{"maxAttempts":5},"teardown":{"deadline":"1h"},"maxOpenOperations":50}`,
+				"lifecycle":           `{"instanceReadyTimeout":"5m","updateRetry":{"maxAttempts":5},"autoMigrate":{"maxAttempts":0},"audit":{"window":"2h"},"forceDelete":{"overdueSlack":"30s","nodeUnreachableThreshold":"5m"},"requeue":{"operation":"2s"},"teardown":{"deadline":"1h"},"maxOpenOperations":50}`,
 				"deploy":              `{"terminationGracePeriodSeconds":90,"replicas":{"defaultMinReplicas":2,"defaultMaxReplicas":{"router":9}},"updateStrategy":{"decoder":{"type":"RecreatePod","maxUnavailable":1}}}`,
 				"omenativeStatus":     `{"instanceStatusEncoding":"DenseV1"}`,
 				"podDisruptionBudget": `{"omeNative":{"minAvailable":2}}`,
@@ -49,6 +49,10 @@ func TestParse(t *testing.T) {
 			change: func(s *config.Settings) {
 				s.Lifecycle.InstanceReadyTimeout = 5 * time.Minute
 				s.Lifecycle.UpdateRetry.MaxAttempts = 5
+				s.Lifecycle.AutoMigrate.MaxAttempts = 0
+				s.Lifecycle.Audit.Window = 2 * time.Hour
+				s.Lifecycle.ForceDelete = config.ForceDelete{OverdueSlack: 30 * time.Second, NodeUnreachableThreshold: 5 * time.Minute}
+				s.Lifecycle.Requeue.Operation = 2 * time.Second
 				s.Lifecycle.TeardownDeadline = time.Hour
 				s.Lifecycle.MaxOpenOperations = 50
 				s.Deploy.TerminationGracePeriodSeconds = 90
@@ -63,10 +67,12 @@ func TestParse(t *testing.T) {
 			},
 		},
 		"null turns a setting off": {
-			data: map[string]string{"lifecycle": `{"instanceReadyTimeout":null,"revisionHistoryLimit":null}`, "podDisruptionBudget": `{"omeNative":null}`},
+			data: map[string]string{"lifecycle": `{"instanceReadyTimeout":null,"revisionHistoryLimit":null,"autoMigrate":{"maxAttempts":null},"audit":{"window":null},"forceDelete":{"overdueSlack":null}}`, "podDisruptionBudget": `{"omeNative":null}`},
 			change: func(s *config.Settings) {
 				s.Lifecycle.InstanceReadyTimeout = 0
 				s.Lifecycle.RevisionHistoryLimit = 0
+				s.Lifecycle.AutoMigrate.MaxAttempts = 0
+				s.Lifecycle.Audit.Window = 0
 				s.PodDisruptionBudget.OMENative = config.DisruptionBudget{}
 			},
 		},

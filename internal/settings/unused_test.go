@@ -15,7 +15,7 @@ import (
 
 func TestUnused(t *testing.T) {
 	got := messages(Unused(map[string]string{
-		"lifecycle":           `{"revisionHistoryLimit":3,"requeue":{"gate":"1s"},"stuckPodGracePeriod":null,"instanceReadyTimeout":"5m"}`,
+		"lifecycle":           `{"revisionHistoryLimit":3,"requeue":{"gate":"1s","operation":"2s"},"scaleDownRequeueInterval":null,"instanceReadyTimeout":"5m","forceDelete":{"overdueSlack":"1m"}}`,
 		"podDisruptionBudget": `{"omeNative":{"minAvailable":1},"rawDeployment":7}`,
 		"rollout":             `{`,
 		"deploy":              `{"minReadySeconds":3}`,
@@ -23,17 +23,39 @@ func TestUnused(t *testing.T) {
 		"other":               `{"requeue":1}`,
 	}))
 	want := []string{
-		"lifecycle: instanceReadyTimeout: recorded on each replica, and not acted on by this release",
-		"lifecycle: stuckPodGracePeriod: not used by this release; remove it, or expect nothing of it",
 		"lifecycle: requeue.gate: not used by this release; remove it, or expect nothing of it",
+		"lifecycle: scaleDownRequeueInterval: not used by this release; remove it, or expect nothing of it",
 		"podDisruptionBudget: rawDeployment: not used by this release; remove it, or expect nothing of it",
 		"podDisruptionBudget: omeNative: not used by this release; remove it, or expect nothing of it",
+		"lifecycle: forceDelete.overdueSlack: has no effect without forceDelete.nodeUnreachableThreshold; set both to remove pods that outlive their deletion on a dead node, or neither",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if got := Unused(nil); got != nil {
 		t.Errorf("nothing set: %v", got)
+	}
+}
+
+// TestHalfOfForceDelete: either value alone does nothing, and says so.
+func TestHalfOfForceDelete(t *testing.T) {
+	for data, want := range map[string]string{
+		`{}`: "",
+		`{"forceDelete":{"overdueSlack":"1m","nodeUnreachableThreshold":"5m"}}`: "",
+		`{"forceDelete":{"overdueSlack":null,"nodeUnreachableThreshold":null}}`: "",
+		`{"forceDelete":{"overdueSlack":"1m","nodeUnreachableThreshold":null}}`: "forceDelete.overdueSlack",
+		`{"forceDelete":{"nodeUnreachableThreshold":"5m"}}`:                     "forceDelete.nodeUnreachableThreshold",
+		`{"forceDelete":"on"}`: "", // Parse tells what is wrong with it
+	} {
+		got := ""
+		for _, p := range Unused(map[string]string{"lifecycle": data}) {
+			got += p.Path
+		}
+		set, _ := Parse(map[string]string{"lifecycle": data}, nil)
+		both := strings.Contains(data, "1m") && strings.Contains(data, "5m")
+		if got != want || set.Lifecycle.ForceDelete.Enabled() != both {
+			t.Errorf("%s: told of %q, want %q; enabled = %v", data, got, want, set.Lifecycle.ForceDelete.Enabled())
+		}
 	}
 }
 
@@ -47,13 +69,18 @@ func TestUnusedIsTrue(t *testing.T) {
 		if path == nil {
 			continue // only one value is allowed, and it is what happens anyway
 		}
-		read := true
-		for _, name := range path {
-			read = read && regexp.MustCompile(`\.`+name+`\b`).MatchString(sources)
+		selected := func(names, after string) bool {
+			return regexp.MustCompile(`\.` + names + `\b` + after).MatchString(sources)
 		}
-		if recorded := strings.HasPrefix(f.unused, "recorded"); recorded != (f.path == "instanceReadyTimeout") {
-			t.Errorf("%s: %s: %q", f.key, f.path, f.unused)
-		} else if !recorded && read == (f.unused != "") {
+		read := true
+		for i, name := range path {
+			read = read && selected(name, "")
+			// A field of a part that is nowhere handed on as a whole is selected together with it.
+			if i > 0 && !selected(path[i-1], `([^.]|\.For\()`) {
+				read = read && selected(path[i-1]+`\.`+name, "")
+			}
+		}
+		if read == (f.unused != "") {
 			t.Errorf("%s: %s (Settings.%s): read = %v, and it is called %q", f.key, f.path, strings.Join(path, "."), read, f.unused)
 		}
 	}
