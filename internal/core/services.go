@@ -1,12 +1,11 @@
 package core
 
 import (
-	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"ome.io/ome/api/v1beta1"
 )
@@ -27,45 +26,63 @@ func RevisionServiceName(service string, c v1beta1.ComponentType, hash string) s
 	return v1beta1.ReplicaName(service, c) + "-rev-" + hash
 }
 
-// services compares the Services that should exist with those that do.
+// wantedService is a Service as it should be: what it takes to compare it with the
+// one that exists, and to build it when it must be written.
+type wantedService struct {
+	name  string
+	c     *component
+	ports []corev1.ServicePort
+	// hash selects one revision; empty selects the component. token is the wire token
+	// that a revision's Service is labelled with.
+	hash, token       string
+	headless, unready bool
+}
+
+// services compares the Services that should exist with those that do. Most passes
+// find all of them as they should be, so none is built before it is found wanting.
 func services(w *World, components []*component, out *Decision) {
 	if w.Service == nil || w.Service.DeletionTimestamp != nil {
 		return // they go with their owner
 	}
-	have := make(map[string]*corev1.Service, len(w.Services))
-	for _, s := range w.Services {
-		have[s.Name] = s
-	}
-	wanted, unsure := desiredServices(w, components, have)
-	keep := map[string]bool{}
-	for _, want := range wanted {
-		keep[want.Name] = true
-		got := have[want.Name]
+	wanted, unsure := desiredServices(w, components)
+	keep := make([]bool, len(w.Services))
+	for i := range wanted {
+		want := &wanted[i]
+		at := serviceNamed(w, want.name)
+		if at < 0 {
+			out.CreateServices = append(out.CreateServices, want.build(w))
+			continue
+		}
+		keep[at] = true
+		got := w.Services[at]
 		switch {
-		case got == nil:
-			out.CreateServices = append(out.CreateServices, want)
 		case !metav1.IsControlledBy(got, w.Service) && anyForeign(components):
 			// It belongs to the earlier service of this name and goes with it.
 		case !metav1.IsControlledBy(got, w.Service) && metav1.GetControllerOf(got) != nil:
 			out.Events = append(out.Events, Event{Warning: true, Reason: "ServiceNotOurs",
 				Message: "Service " + got.Name + " is not controlled by this InferenceService; delete or rename it"})
-		case !serves(got, want):
-			next := got.DeepCopy()
-			next.Labels = withAll(next.Labels, want.Labels)
-			next.Annotations = withAll(next.Annotations, want.Annotations)
-			next.Spec.Selector, next.Spec.PublishNotReadyAddresses = want.Spec.Selector, want.Spec.PublishNotReadyAddresses
-			next.Spec.Ports = mergePorts(got.Spec.Ports, want.Spec.Ports)
+		case !want.served(got, w):
+			next, built := got.DeepCopy(), want.build(w)
+			next.Labels = withAll(next.Labels, built.Labels)
+			next.Spec.Selector, next.Spec.PublishNotReadyAddresses = built.Spec.Selector, built.Spec.PublishNotReadyAddresses
+			next.Spec.Ports = mergePorts(got.Spec.Ports, built.Spec.Ports)
 			out.UpdateServices = append(out.UpdateServices, next)
 		}
 	}
 	if unsure {
 		return // what is in use can't be known, so nothing goes
 	}
-	for _, s := range w.Services {
-		if !keep[s.Name] && metav1.IsControlledBy(s, w.Service) && s.DeletionTimestamp == nil {
+	for i, s := range w.Services {
+		if !keep[i] && metav1.IsControlledBy(s, w.Service) && s.DeletionTimestamp == nil {
 			out.DeleteServices = append(out.DeleteServices, s)
 		}
 	}
+}
+
+// serviceNamed is the place of a Service in the World, -1 for none. There are a
+// dozen at most.
+func serviceNamed(w *World, name string) int {
+	return slices.IndexFunc(w.Services, func(s *corev1.Service) bool { return s.Name == name })
 }
 
 func anyForeign(components []*component) bool {
@@ -74,7 +91,8 @@ func anyForeign(components []*component) bool {
 
 // desiredServices also says when it can't know all of them: a component whose rows,
 // replica or ports are not there yet may need more.
-func desiredServices(w *World, components []*component, have map[string]*corev1.Service) (out []*corev1.Service, unsure bool) {
+func desiredServices(w *World, components []*component) (out []wantedService, unsure bool) {
+	out = make([]wantedService, 0, len(w.Services)+2)
 	for _, c := range components {
 		if c.foreign {
 			continue
@@ -91,31 +109,69 @@ func desiredServices(w *World, components []*component, have map[string]*corev1.
 			continue
 		}
 		if c.Declared {
-			out = append(out, service(w, c, v1beta1.ReplicaName(w.Key.Name, c.Type), ports, "", false, false))
-			out = append(out, service(w, c, v1beta1.ReplicaName(w.Key.Name, c.Type)+headlessSuffix, ports, "", true, true))
+			name := v1beta1.ReplicaName(w.Key.Name, c.Type)
+			out = append(out, wantedService{name: name, c: c, ports: ports},
+				wantedService{name: name + headlessSuffix, c: c, ports: ports, headless: true, unready: true})
 		}
-		for _, name := range slices.Sorted(maps.Keys(c.liveRevisions())) {
+		for _, name := range c.revisionsInUse() {
 			rev, ok := c.known[name]
 			if !ok || rev.Hash == "" {
 				continue
 			}
-			base := RevisionServiceName(w.Key.Name, c.Type, rev.Hash)
-			for _, s := range []*corev1.Service{
-				service(w, c, base, ports, rev.Hash, false, false),
-				service(w, c, base+headlessSuffix, ports, rev.Hash, true, false),
-			} {
-				if rev.Token != "" && c.Type != v1beta1.RouterComponent {
-					s.Labels[v1beta1.PairingProtocolLabel] = rev.Token
-				}
-				out = append(out, s)
+			s := wantedService{name: RevisionServiceName(w.Key.Name, c.Type, rev.Hash), c: c, ports: ports, hash: rev.Hash}
+			if c.Type != v1beta1.RouterComponent {
+				s.token = rev.Token
 			}
+			headless := s
+			headless.name, headless.headless = s.name+headlessSuffix, true
+			out = append(out, s, headless)
 		}
 	}
-	front := entry(components, have[w.Key.Name])
-	if front == nil || front.foreign || front.Replica == nil || len(front.servicePorts(w)) == 0 {
+	var now *corev1.Service
+	if at := serviceNamed(w, w.Key.Name); at >= 0 {
+		now = w.Services[at]
+	}
+	front := entry(components, now)
+	if front == nil || front.foreign || front.Replica == nil {
 		return out, true
 	}
-	return append(out, service(w, front, w.Key.Name, front.servicePorts(w), "", false, false)), unsure
+	ports := front.servicePorts(w)
+	if len(ports) == 0 {
+		return out, true
+	}
+	return append(out, wantedService{name: w.Key.Name, c: front, ports: ports}), unsure
+}
+
+// revisionsInUse are the names that rows, status or spec still refer to, sorted.
+// Neighbours mostly agree, and there are only ever a few names, so a short list is
+// searched rather than a map filled.
+func (c *component) revisionsInUse() []string {
+	names := make([]string, 0, 4)
+	add := func(name string) {
+		if name != "" && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	add(c.target.Name)
+	add(c.status.CurrentRevision)
+	add(c.status.UpdateRevision)
+	var running, target string // of the row before
+	for i := range c.result.Rows {
+		row := &c.result.Rows[i]
+		if row.RunningRevision != running {
+			running = row.RunningRevision
+			add(running)
+		}
+		if row.TargetRevision != target {
+			target = row.TargetRevision
+			add(target)
+		}
+	}
+	for i := range c.status.RetryBlocks {
+		add(c.status.RetryBlocks[i].TargetRevision)
+	}
+	slices.Sort(names)
+	return names
 }
 
 // entry is the component that the front Service selects: the router where one is
@@ -154,40 +210,64 @@ func (c *component) servicePorts(w *World) []corev1.ServicePort {
 	return nil
 }
 
-func service(w *World, c *component, name string, ports []corev1.ServicePort, hash string, headless, unready bool) *corev1.Service {
-	s := &corev1.Service{
+// build makes the whole object.
+func (s *wantedService) build(w *World) *corev1.Service {
+	out := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: w.Key.Namespace, Name: name, Labels: selector(w.Key.Name, c.Type),
+			Namespace: w.Key.Namespace, Name: s.name, Labels: selector(w.Key.Name, s.c.Type),
 			OwnerReferences: []metav1.OwnerReference{*ownerReference(w.Service, "InferenceService")},
 		},
 		Spec: corev1.ServiceSpec{
-			Selector: selector(w.Key.Name, c.Type), Ports: slices.Clone(ports), PublishNotReadyAddresses: unready,
+			Selector: selector(w.Key.Name, s.c.Type), Ports: slices.Clone(s.ports), PublishNotReadyAddresses: s.unready,
 		},
 	}
-	if hash != "" {
-		s.Labels[v1beta1.RevisionHashLabel] = hash
-		s.Spec.Selector[v1beta1.RevisionHashLabel] = hash
+	if s.hash != "" {
+		out.Labels[v1beta1.RevisionHashLabel] = s.hash
+		out.Spec.Selector[v1beta1.RevisionHashLabel] = s.hash
 	}
-	if headless {
-		s.Spec.ClusterIP = corev1.ClusterIPNone
+	if s.token != "" {
+		out.Labels[v1beta1.PairingProtocolLabel] = s.token
 	}
-	return s
+	if s.headless {
+		out.Spec.ClusterIP = corev1.ClusterIPNone
+	}
+	return out
 }
 
-// serves compares only what is ours: the API server fills in the rest.
-func serves(got, want *corev1.Service) bool {
-	for k, v := range want.Labels {
-		if got.Labels[k] != v {
+// served compares only what is ours: the API server fills in the rest. It says what
+// comparing with the built object would say, without building it.
+func (s *wantedService) served(got *corev1.Service, w *World) bool {
+	size := 3
+	if s.hash != "" {
+		size++
+	}
+	return len(got.Spec.Selector) == size && s.marks(got.Spec.Selector, w) && s.marks(got.Labels, w) &&
+		(s.token == "" || got.Labels[v1beta1.PairingProtocolLabel] == s.token) &&
+		got.Spec.PublishNotReadyAddresses == s.unready && samePorts(got.Spec.Ports, s.ports)
+}
+
+// marks is true when m holds all that the selector holds.
+func (s *wantedService) marks(m map[string]string, w *World) bool {
+	return m[v1beta1.InferenceServiceLabel] == w.Key.Name && m[v1beta1.ComponentLabel] == string(s.c.Type) &&
+		m[v1beta1.ManagedByLabel] == v1beta1.ManagedByOMENative && (s.hash == "" || m[v1beta1.RevisionHashLabel] == s.hash)
+}
+
+// samePorts is true when the wanted ports laid over the stored ones change nothing.
+func samePorts(got, want []corev1.ServicePort) bool {
+	if len(got) != len(want) {
+		return false
+	}
+	for i := range want {
+		a, b := mergePort(want[i], got), got[i]
+		if !samePointee(a.AppProtocol, b.AppProtocol) {
+			return false
+		}
+		a.AppProtocol, b.AppProtocol = nil, nil
+		if a != b {
 			return false
 		}
 	}
-	for k, v := range want.Annotations {
-		if got.Annotations[k] != v {
-			return false
-		}
-	}
-	return maps.Equal(got.Spec.Selector, want.Spec.Selector) && got.Spec.PublishNotReadyAddresses == want.Spec.PublishNotReadyAddresses &&
-		apiequality.Semantic.DeepEqual(mergePorts(got.Spec.Ports, want.Spec.Ports), got.Spec.Ports)
+	return true
 }
 
 // mergePorts lays the wanted ports over the stored ones, keeping what the API
@@ -195,22 +275,26 @@ func serves(got, want *corev1.Service) bool {
 func mergePorts(got, want []corev1.ServicePort) []corev1.ServicePort {
 	out := slices.Clone(want)
 	for i := range out {
-		p := &out[i]
-		if p.Protocol == "" {
-			p.Protocol = corev1.ProtocolTCP
-		}
-		for j := range got {
-			if got[j].Name != p.Name {
-				continue
-			}
-			if p.TargetPort.String() == "0" {
-				p.TargetPort = got[j].TargetPort
-			}
-			p.NodePort = got[j].NodePort
-			if p.AppProtocol == nil {
-				p.AppProtocol = got[j].AppProtocol
-			}
-		}
+		out[i] = mergePort(out[i], got)
 	}
 	return out
+}
+
+func mergePort(p corev1.ServicePort, got []corev1.ServicePort) corev1.ServicePort {
+	if p.Protocol == "" {
+		p.Protocol = corev1.ProtocolTCP
+	}
+	for j := range got {
+		if got[j].Name != p.Name {
+			continue
+		}
+		if t := p.TargetPort; t.Type == intstr.Int && t.IntVal == 0 || t.Type == intstr.String && t.StrVal == "0" {
+			p.TargetPort = got[j].TargetPort
+		}
+		p.NodePort = got[j].NodePort
+		if p.AppProtocol == nil {
+			p.AppProtocol = got[j].AppProtocol
+		}
+	}
+	return p
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ome.io/ome/api/v1beta1"
@@ -14,9 +13,11 @@ import (
 	"ome.io/ome/internal/core/rollout"
 )
 
+var groupVersion = v1beta1.SchemeGroupVersion.String()
+
 // serviceStatus words the next status of the service from what this pass decided.
 func serviceStatus(w *World, components []*component, in rollout.Input, res rollout.Result, live plan.Resolution, out *Decision) {
-	st := w.Service.Status.DeepCopy()
+	st := new(w.Service.Status) // shallow: what changes is replaced, never written to
 	st.ObservedGeneration = w.Service.Generation
 	st.Rollout = res.Status
 
@@ -82,42 +83,19 @@ func serviceStatus(w *World, components []*component, in rollout.Input, res roll
 
 	if entry != nil && entry.Replica != nil {
 		st.URL = "http://" + w.Key.Name + "." + w.Key.Namespace + ".svc.cluster.local"
-		st.Address = &v1beta1.Addressable{URL: st.URL}
+		st.Address = kept(st.Address, v1beta1.Addressable{URL: st.URL})
 	}
-	if !apiequality.Semantic.DeepEqual(*st, w.Service.Status) {
+	if !sameServiceStatus(st, &w.Service.Status, exactly) {
 		out.Status = st
-		out.StatusUrgent = !apiequality.Semantic.DeepEqual(weighty(st), weighty(&w.Service.Status))
+		out.StatusUrgent = !sameServiceStatus(st, &w.Service.Status, byWeight)
 	}
-}
-
-// weighty is the status without what only counts: two that agree in it may be
-// written later.
-func weighty(st *v1beta1.InferenceServiceStatus) *v1beta1.InferenceServiceStatus {
-	out := st.DeepCopy()
-	for name, c := range out.Components {
-		if l := c.Lifecycle; l != nil {
-			l.Replicas, l.ReadyReplicas, l.ServingReplicas, l.AvailableReplicas = 0, 0, 0, 0
-			l.UpdatedReplicas, l.UpdatedReadyReplicas = 0, 0
-			for i := range l.Conditions {
-				l.Conditions[i].Message = ""
-			}
-			if l.RolloutHold != nil {
-				l.RolloutHold.Reason = ""
-			}
-		}
-		out.Components[name] = c
-	}
-	for i := range out.Conditions {
-		out.Conditions[i].Message = ""
-	}
-	return out
 }
 
 func (c *component) componentStatus(w *World, pause rollout.Pause) v1beta1.ComponentStatus {
-	stored := w.Service.Status.Components[c.Type]
-	cs := *stored.DeepCopy()
-	cs.URL = "http://" + v1beta1.ReplicaName(w.Key.Name, c.Type) + "." + w.Key.Namespace + ".svc.cluster.local"
-	cs.ScaleTargetRef = &v1beta1.ScaleTargetRef{APIVersion: v1beta1.SchemeGroupVersion.String(), Kind: "InferenceReplica", Name: v1beta1.ReplicaName(w.Key.Name, c.Type)}
+	cs := w.Service.Status.Components[c.Type] // shallow, as above
+	replica := v1beta1.ReplicaName(w.Key.Name, c.Type)
+	cs.URL = "http://" + replica + "." + w.Key.Namespace + ".svc.cluster.local"
+	cs.ScaleTargetRef = kept(cs.ScaleTargetRef, v1beta1.ScaleTargetRef{APIVersion: groupVersion, Kind: "InferenceReplica", Name: replica})
 	if c.Template != nil {
 		cs.Autoscaler = autoscalerStatus(c.Template)
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"ome.io/ome/api/v1beta1"
 )
@@ -31,6 +32,17 @@ func GroupDigest(g *v1beta1.RolloutGroup) (string, error) {
 	if !inline(g) && g.PolicyRef != nil {
 		return "", nil
 	}
+	if g.Canary == nil && g.RollingUpdate == nil && (g.BlueGreen == nil || *g.BlueGreen == (v1beta1.GroupBlueGreen{})) {
+		return blueGreenDigest()
+	}
+	return bodyDigest(g)
+}
+
+// blueGreenDigest is worked out once: a plan is resolved in every pass, nearly all
+// of them are blue-green, and that has nothing to set.
+var blueGreenDigest = sync.OnceValues(func() (string, error) { return bodyDigest(&v1beta1.RolloutGroup{}) })
+
+func bodyDigest(g *v1beta1.RolloutGroup) (string, error) {
 	text, err := canonicalBody(g)
 	if err != nil {
 		return "", err

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ome.io/ome/api/v1beta1"
@@ -20,10 +21,12 @@ func Decide(in Input, live plan.Resolution) Result {
 	}
 	open := previous.ActiveRun
 	res.Configured = open != nil || (in.Spec != nil && len(in.Spec.Groups) > 0)
-	st := previous.DeepCopy()
+	st := new(*previous) // shallow: what changes is replaced, never written to
 	st.ObservedGeneration = in.Generation
 	st.ObservedPause = string(in.Pause)
-	st.Groups = live.Groups
+	if !apiequality.Semantic.DeepEqual(st.Groups, live.Groups) {
+		st.Groups = live.Groups
+	}
 	res.Status = st
 
 	if open != nil && in.Pause == NotPaused {
@@ -42,7 +45,18 @@ func Decide(in Input, live plan.Resolution) Result {
 		}
 	}
 	permit(&res, in, live)
+	if in.Previous != nil && says(st, in.Previous) {
+		res.Status = in.Previous // the very same object, which is cheap to compare
+	}
 	return res
+}
+
+// says is true when a pass changed nothing of the status it began with. A run that
+// opens or closes is another object, and nothing else in it changes.
+func says(st, previous *v1beta1.RolloutStatus) bool {
+	return st.ObservedGeneration == previous.ObservedGeneration && st.ObservedPause == previous.ObservedPause &&
+		st.ActiveRun == previous.ActiveRun && st.LastRun == previous.LastRun &&
+		(len(st.Groups) == 0 && len(previous.Groups) == 0 || len(st.Groups) == len(previous.Groups) && &st.Groups[0] == &previous.Groups[0])
 }
 
 // superseded is true when a member's target is no longer the run's.
