@@ -161,8 +161,6 @@ const (
 	WaitingSourceUnrouted      = "SourceUnrouted"
 	// WaitingRestartBackoff is the delay between consecutive restarts of one Instance.
 	WaitingRestartBackoff = "RestartBackoff"
-	// WaitingSchedulingGate is a scheduling gate on a pod, set by a queue such as Kueue.
-	WaitingSchedulingGate = "SchedulingGate"
 )
 
 // InstanceOperation is work on an Instance, recorded before it starts.

@@ -2,7 +2,6 @@ package core
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,7 +13,6 @@ import (
 
 	"ome.io/ome/api/v1beta1"
 	"ome.io/ome/internal/core/instance"
-	"ome.io/ome/internal/core/plan"
 	"ome.io/ome/internal/core/revision"
 	"ome.io/ome/internal/core/rollout"
 	"ome.io/ome/internal/core/rows"
@@ -118,7 +116,7 @@ func (c *component) count() int32 {
 
 // projectedCount is spec.replicas as it should be stored. The count belongs to
 // whoever the autoscaler class names; ours are the birth of the replica, class
-// None, a count of zero, and, while no scaler of ours exists, its bounds.
+// None, and a count of zero.
 func (c *component) projectedCount() int32 {
 	if c.Template == nil {
 		if c.Replica == nil {
@@ -131,17 +129,10 @@ func (c *component) projectedCount() int32 {
 		return low
 	}
 	now := valueOr(c.Replica.Spec.Replicas, 0)
-	class := v1beta1.AutoscalerHPA
-	if c.Template.Autoscaler != nil && c.Template.Autoscaler.Class != "" {
-		class = c.Template.Autoscaler.Class
-	}
-	switch {
-	case now < 1 || class == v1beta1.AutoscalerNone:
+	if a := c.Template.Autoscaler; now < 1 || (a != nil && a.Class == v1beta1.AutoscalerNone) {
 		return low
-	case class == v1beta1.AutoscalerExternal:
-		return now
 	}
-	return min(max(now, low), max(low, c.Template.MaxReplicas))
+	return now
 }
 
 // live is true for a component whose Instances this pass decides. The replica of an
@@ -190,8 +181,9 @@ func (c *component) instances(w *World, permit rollout.Permit, pause rollout.Pau
 		Namespace: w.Key.Namespace, Prefix: w.Key.Name, Component: c.Type,
 		Owner:   *ownerReference(c.Replica, "InferenceReplica"),
 		Desired: c.desired, Target: c.target, Revisions: c.known,
-		MaxSurge: c.surge(w, permit), StartHold: permit.Hold,
-		Paused: pause != rollout.NotPaused, Frozen: pause == rollout.Freeze, Refusal: c.Refusal,
+		StartHold: permit.Hold,
+		Paused:    pause != rollout.NotPaused, Frozen: pause == rollout.Freeze,
+		Refusal: c.Refusal, RefusedPods: c.RefusedPods, Nodes: w.Nodes,
 		MinReady:    time.Duration(c.minReadySeconds()) * time.Second,
 		MaxOpen:     w.Settings.Lifecycle.MaxOpenOperations,
 		CreateBatch: w.Settings.Lifecycle.ScaleUpPodBatchSize,
@@ -200,6 +192,7 @@ func (c *component) instances(w *World, permit rollout.Permit, pause rollout.Pau
 		GraceSeconds: w.Settings.Deploy.TerminationGracePeriodSeconds,
 		Rows:         c.rows, Pods: c.Pods, Routed: c.Routed, SkipDrain: w.SkipDrain,
 	}
+	c.policy(w, permit, &in)
 	if in.StartHold == nil && c.TemplateError != nil {
 		in.StartHold = &instance.Hold{Gate: v1beta1.GatePlan, Reason: c.TemplateError.Reason + ": " + c.TemplateError.Message}
 	}
@@ -207,10 +200,6 @@ func (c *component) instances(w *World, permit rollout.Permit, pause rollout.Pau
 		in.StartHold = &instance.Hold{Gate: v1beta1.GateBudget, Reason: fmt.Sprintf(
 			"the status of %d Instances is over %d bytes and must not grow; fewer replicas, or omenativeStatus.instanceStatusEncoding: ColumnarV2, make room",
 			len(c.rows), statusLimit)}
-	}
-	if s := c.strategy(); in.StartHold == nil && s != v1beta1.SurgeThenDrain {
-		in.StartHold = &instance.Hold{Gate: v1beta1.GatePlan, Reason: fmt.Sprintf(
-			"update strategy %s is not supported by this release; set lifecycle.updateStrategy.type: SurgeThenDrain", s)}
 	}
 	if w.Service != nil && w.Service.Spec.Rollout != nil && len(w.Service.Spec.Rollout.Groups) > 0 {
 		for _, peer := range peers {
@@ -224,6 +213,7 @@ func (c *component) instances(w *World, permit rollout.Permit, pause rollout.Pau
 	}
 	c.result = instance.Decide(in)
 	c.out.Pods = c.result.Pods
+	c.out.RemoveReplicaAnnotations = c.result.Consumed
 }
 
 // statusLimit is the size of stored rows above which nothing new is opened: etcd
@@ -240,20 +230,6 @@ func (c *component) tooLarge() bool {
 	return err == nil && size > statusLimit
 }
 
-// surge is the smaller of the component's own budget and the group's, in pods.
-func (c *component) surge(w *World, permit rollout.Permit) int32 {
-	budget := int32(math.MaxInt32)
-	if l := c.lifecycle(); l != nil && l.UpdateStrategy != nil && l.UpdateStrategy.RollingUpdate != nil && l.UpdateStrategy.RollingUpdate.MaxSurge != nil {
-		if n, err := plan.Budget(*l.UpdateStrategy.RollingUpdate.MaxSurge, c.desired); err == nil {
-			budget = n
-		}
-	}
-	if permit.Grouped {
-		budget = min(budget, plan.BlueGreenBudget(c.desired))
-	}
-	return budget
-}
-
 func (c *component) lifecycle() *v1beta1.LifecycleSpec {
 	if c.Template != nil {
 		return &c.Template.Lifecycle
@@ -262,13 +238,6 @@ func (c *component) lifecycle() *v1beta1.LifecycleSpec {
 		return c.Replica.Spec.Lifecycle
 	}
 	return nil
-}
-
-func (c *component) strategy() v1beta1.UpdateStrategyType {
-	if l := c.lifecycle(); l != nil && l.UpdateStrategy != nil && l.UpdateStrategy.Type != "" {
-		return l.UpdateStrategy.Type
-	}
-	return v1beta1.SurgeThenDrain
 }
 
 func (c *component) minReadySeconds() int32 {

@@ -49,11 +49,12 @@ func Decide(w World) Decision {
 			c.decideStatus(&w)
 			c.prune(&w)
 		}
-		c.release()
-		out.Events = append(out.Events, c.result.Events...)
+		c.release(&w)
+		c.out.Events = append(c.out.Events, c.result.Events...)
 		wake(&out, c.result.Wake)
 	}
 	out.Events = append(out.Events, run.Events...)
+	scalers(&w, components, &out)
 	if w.Service != nil && w.Service.DeletionTimestamp == nil {
 		serviceStatus(&w, components, in, run, live, &out)
 	}

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -131,21 +132,12 @@ func (c *component) stamp(r *v1beta1.InferenceReplica, w *World, pause rollout.P
 	r.Spec.TopologyKey, r.Spec.TopologySpread, r.Spec.TopologySpreadKey = t.TopologyKey, t.TopologySpread, t.TopologySpreadKey
 	r.Spec.PairingProtocol = t.PairingProtocol
 	r.Spec.Lifecycle = &t.Lifecycle
-	r.Spec.Autoscaler = t.scaler()
+	r.Spec.Autoscaler = t.Autoscaler
 	if r.UID != "" {
 		if n := c.projectedCount(); n != valueOr(r.Spec.Replicas, 0) {
 			r.Spec.Replicas = new(n)
 		}
 	}
-}
-
-// scaler is the autoscaler to record: only the classes that this release acts on.
-// An HPA or a ScaledObject is not made yet, and saying so would mislead.
-func (t *Template) scaler() *v1beta1.ComponentAutoscaler {
-	if a := t.Autoscaler; a != nil && (a.Class == v1beta1.AutoscalerNone || a.Class == v1beta1.AutoscalerExternal) {
-		return a
-	}
-	return nil
 }
 
 func valueOr(p *int32, other int32) int32 {
@@ -162,19 +154,38 @@ func withAll(m, add map[string]string) map[string]string {
 	return out
 }
 
-// release lets a deleted replica go once its pods are gone.
-func (c *component) release() {
+// release lets a deleted replica go once its pods are gone, or once they had their time.
+func (c *component) release(w *World) {
 	r := c.Replica
 	if r == nil || r.DeletionTimestamp == nil || !slices.Contains(r.Finalizers, v1beta1.InferenceReplicaFinalizer) {
 		return
 	}
-	if c.unreadable == nil && (len(c.result.Rows) > 0 || len(c.result.Pods) > 0) {
-		return
-	}
+	left := 0
 	for _, p := range c.Pods {
 		if metav1.IsControlledBy(p, r) {
-			return
+			left++
 		}
 	}
+	if left == 0 && (c.unreadable != nil || (len(c.result.Rows) == 0 && len(c.result.Pods) == 0)) {
+		c.out.RemoveFinalizer = true
+		return
+	}
+	deadline := w.Settings.Lifecycle.TeardownDeadline
+	if deadline <= 0 {
+		if len(c.rows) > 0 && c.rows[0].Phase != v1beta1.InstanceDeleting {
+			c.result.Events = append(c.result.Events, Event{Object: c.Type, Reason: v1beta1.EventTeardownBlocked,
+				Message: fmt.Sprintf("waiting for %d pods; no teardown deadline is set", left)})
+		}
+		return
+	}
+	due := r.DeletionTimestamp.Add(deadline)
+	if w.Now.Before(due) {
+		if c.result.Wake.IsZero() || due.Before(c.result.Wake) {
+			c.result.Wake = due
+		}
+		return
+	}
 	c.out.RemoveFinalizer = true
+	c.result.Events = append(c.result.Events, Event{Object: c.Type, Warning: true, Reason: v1beta1.EventTeardownDeadlineExceeded,
+		Message: fmt.Sprintf("%d pods of %s are left after %s; the replica goes without them, and the garbage collector deletes them", left, r.Name, deadline)})
 }

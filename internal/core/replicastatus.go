@@ -31,8 +31,10 @@ func (c *component) decideStatus(w *World) {
 	if c.settledOnTarget() {
 		st.CurrentRevision = c.target.Name
 	}
+	st.RetryBlocks, st.Migrations = res.RetryBlocks, res.Migrations
 	c.decideHold(w)
 	c.decideReady(w)
+	c.decideDiagnostics(w)
 
 	if !c.encode(w) {
 		return
@@ -72,7 +74,7 @@ func sameRow(a, b v1beta1.InstanceStatus) bool {
 		a.PodCount == b.PodCount && a.ServingPodCount == b.ServingPodCount && a.AvailablePodCount == b.AvailablePodCount &&
 		a.Admitted == b.Admitted && a.ActiveOrdinal == b.ActiveOrdinal && a.ReadySince == b.ReadySince &&
 		(a.Operation == b.Operation || apiequality.Semantic.DeepEqual(a.Operation, b.Operation)) && a.LastFailure == b.LastFailure &&
-		len(a.Conditions) == len(b.Conditions) && len(a.Announced) == len(b.Announced)
+		len(a.Conditions) == len(b.Conditions) && slices.Equal(a.Announced, b.Announced)
 }
 
 // sameStatus compares everything but the rows.
@@ -145,7 +147,11 @@ func (c *component) decideReady(w *World) {
 	case c.TemplateError != nil && c.Template == nil:
 		cond.Status, cond.Reason, cond.Message = metav1.ConditionFalse, c.TemplateError.Reason, c.TemplateError.Message
 	case res.Failed > 0:
-		cond.Status, cond.Reason, cond.Message = metav1.ConditionFalse, v1beta1.ReasonInstanceFailed, "an Instance is in phase Failed"
+		cond.Status, cond.Reason, cond.Message = metav1.ConditionFalse, v1beta1.ReasonInstanceFailed, "an Instance is in phase Failed"+c.firstFailure()
+	case c.staged():
+		cond.Status, cond.Reason = metav1.ConditionTrue, v1beta1.ReasonStaged
+		cond.Message = fmt.Sprintf("staged at partition %d: %d/%d Instances on %s, %d held on the prior revision",
+			res.KeptBack, res.Updated, res.Total, c.target.Name, res.KeptBack)
 	case c.changing():
 		cond.Status, cond.Reason = metav1.ConditionUnknown, v1beta1.ReasonRolloutInProgress
 		cond.Message = fmt.Sprintf("rolling out %s (%d/%d Instances on target)", c.target.Name, res.Updated, res.Total)
@@ -169,6 +175,61 @@ func (c *component) decideReady(w *World) {
 	meta.SetStatusCondition(&c.status.Conditions, cond)
 }
 
+// firstFailure names the Failed Instance of the lowest index and its cause.
+func (c *component) firstFailure() string {
+	for i := range c.result.Rows {
+		if row := &c.result.Rows[i]; row.Phase == v1beta1.InstanceFailed && row.LastFailure != nil {
+			return fmt.Sprintf(": Instance %d, %s of pod %s", row.Index, row.LastFailure.Reason, row.LastFailure.PodName)
+		}
+	}
+	return ""
+}
+
+// staged is true while only the partition keeps Instances from the target.
+func (c *component) staged() bool {
+	kept := c.result.KeptBack
+	if kept == 0 || c.target.Name == "" {
+		return false
+	}
+	for i := range c.result.Rows {
+		row := &c.result.Rows[i]
+		if row.Phase != v1beta1.InstanceReady || row.Operation != nil {
+			return false
+		}
+		if row.RunningRevision != c.target.Name {
+			kept--
+		}
+	}
+	return kept == 0
+}
+
+// decideDiagnostics words the conditions that explain and change nothing else. They
+// appear with their first trouble: a replica that never had any carries none.
+func (c *component) decideDiagnostics(w *World) {
+	res := &c.result
+	say := func(kind string, yes bool, reasonYes, reasonNo, message, calm string) {
+		if !yes && meta.FindStatusCondition(c.status.Conditions, kind) == nil {
+			return
+		}
+		cond := metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: reasonNo, Message: calm,
+			ObservedGeneration: c.Replica.Generation, LastTransitionTime: metav1.NewTime(w.Now)}
+		if yes {
+			cond.Status, cond.Reason, cond.Message = metav1.ConditionTrue, reasonYes, message
+		}
+		meta.SetStatusCondition(&c.status.Conditions, cond)
+	}
+	say(v1beta1.ConditionRolloutStalled, res.Stalled > 0 && c.changing(), v1beta1.ReasonInstancesFailing, v1beta1.ReasonProgressing,
+		fmt.Sprintf("%d Instances failed on their way to %s%s", res.Stalled, c.target.Name, c.firstFailure()),
+		"no Instance failed on its way to the target")
+	say(v1beta1.ConditionDrainOverdue, res.Overdue > 0, v1beta1.ReasonDrainsOverdue, v1beta1.ReasonDrainsWithinDeadline,
+		fmt.Sprintf("%d removals are past their deadline and go on", res.Overdue), "every removal is within its deadline")
+	timeout := c.readyTimeout(w)
+	say(v1beta1.ConditionInstanceReadyTimeoutUnconfigured, timeout <= 0, v1beta1.ReasonInstanceReadyTimeoutUnconfigured,
+		v1beta1.ReasonInstanceReadyTimeoutConfigured,
+		"no instanceReadyTimeout is set: an attempt may wait for ever; set lifecycle.instanceReadyTimeout on the component or in the operator's settings",
+		fmt.Sprintf("an attempt has %s", timeout))
+}
+
 func cloneConditions(in []metav1.Condition) []metav1.Condition {
 	return append(make([]metav1.Condition, 0, len(in)+1), in...)
 }
@@ -188,10 +249,19 @@ func (c *component) urgent(old *v1beta1.InferenceReplicaStatus) bool {
 	if (x == nil) != (y == nil) || (x != nil && (x.Status != y.Status || x.Reason != y.Reason)) {
 		return true
 	}
+	if len(a.RetryBlocks) != len(b.RetryBlocks) || len(a.Migrations) != len(b.Migrations) {
+		return true
+	}
+	for i := range a.RetryBlocks {
+		if x, y := &a.RetryBlocks[i], &b.RetryBlocks[i]; x.State != y.State || x.TargetRevision != y.TargetRevision {
+			return true
+		}
+	}
 	for i := range c.rows {
 		r, s := &c.result.Rows[i], &c.rows[i]
 		if r.Index != s.Index || r.Phase != s.Phase || r.RunningRevision != s.RunningRevision || r.ActiveOrdinal != s.ActiveOrdinal ||
-			r.Incarnation != s.Incarnation || !sameOperation(r.Operation, s.Operation) {
+			r.Incarnation != s.Incarnation || r.LastFailure != s.LastFailure || len(r.Announced) != len(s.Announced) ||
+			!sameOperation(r.Operation, s.Operation) {
 			return true
 		}
 	}

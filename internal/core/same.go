@@ -73,7 +73,7 @@ func (w weigh) sameComponent(a, b *v1beta1.ComponentStatus) bool {
 		samePointee(a.ScaleTargetRef, b.ScaleTargetRef) && samePointee(a.TrafficApplied, b.TrafficApplied) &&
 		w.sameLifecycle(a.Lifecycle, b.Lifecycle) && slices.EqualFunc(a.Traffic, b.Traffic, sameTraffic) &&
 		sameDeep(a.Address, b.Address) && sameDeep(a.SelectedAccelerator, b.SelectedAccelerator) &&
-		sameDeep(a.Canary, b.Canary) && sameDeep(a.Autoscaler, b.Autoscaler)
+		sameDeep(a.Canary, b.Canary) && w.sameAutoscaler(a.Autoscaler, b.Autoscaler)
 }
 
 func (w weigh) sameLifecycle(a, b *v1beta1.LifecycleStatus) bool {

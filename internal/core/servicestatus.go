@@ -96,9 +96,7 @@ func (c *component) componentStatus(w *World, pause rollout.Pause) v1beta1.Compo
 	replica := v1beta1.ReplicaName(w.Key.Name, c.Type)
 	cs.URL = "http://" + replica + "." + w.Key.Namespace + ".svc.cluster.local"
 	cs.ScaleTargetRef = kept(cs.ScaleTargetRef, v1beta1.ScaleTargetRef{APIVersion: groupVersion, Kind: "InferenceReplica", Name: replica})
-	if c.Template != nil {
-		cs.Autoscaler = autoscalerStatus(c.Template)
-	}
+	cs.Autoscaler = c.autoscalerStatus(w)
 	if c.Replica == nil || c.foreign {
 		cs.Lifecycle, cs.RolloutPhase = nil, ""
 		return cs
@@ -138,18 +136,6 @@ func (c *component) componentStatus(w *World, pause rollout.Pause) v1beta1.Compo
 		cs.LatestReadyRevision = RevisionServiceName(w.Key.Name, c.Type, c.target.Hash)
 	}
 	return cs
-}
-
-func autoscalerStatus(t *Template) *v1beta1.ComponentAutoscalerStatus {
-	a := t.scaler()
-	if a == nil {
-		return nil
-	}
-	managedBy := v1beta1.AutoscalerManagedByNone
-	if a.Class == v1beta1.AutoscalerExternal {
-		managedBy = v1beta1.AutoscalerManagedByExternal
-	}
-	return &v1beta1.ComponentAutoscalerStatus{Class: a.Class, SpecSource: t.AutoscalerSource, ManagedBy: managedBy}
 }
 
 // readiness is the component's own condition on the service.

@@ -4,9 +4,11 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"ome.io/ome/api/keda"
 	"ome.io/ome/api/v1beta1"
 	"ome.io/ome/internal/core/config"
 	"ome.io/ome/internal/core/instance"
@@ -33,6 +35,11 @@ type World struct {
 	Components []Component
 	// Services are the core Services that carry the service's label.
 	Services []*corev1.Service
+	// Scalers are the HorizontalPodAutoscalers that carry the service's label.
+	Scalers []*autoscalingv2.HorizontalPodAutoscaler
+	// ScaledObjects are the same of KEDA; KEDAServed is false where the cluster has no such kind.
+	ScaledObjects []*keda.ScaledObject
+	KEDAServed    bool
 	// Nodes are those of pods that should have been gone for longer than
 	// Lifecycle.ForceDelete.OverdueSlack, by name; nil for a node that is gone. It is
 	// filled only while force deletion is configured.
@@ -69,6 +76,9 @@ type Component struct {
 	// last asked for, by pod name. A creation that was accepted, or is no longer asked
 	// for, leaves the map.
 	RefusedPods map[string]Refusal
+	// ScalerRefusal is the text with which the API server last refused a write of the
+	// component's scaler. It concerns nothing else of the component.
+	ScalerRefusal string
 	// Routed holds the UIDs of pods that some EndpointSlice of a routing Service
 	// still offers as ready. Services that publish unready pods don't count.
 	Routed map[types.UID]bool
@@ -95,8 +105,9 @@ type Template struct {
 	ServicePorts []corev1.ServicePort
 	// ExcludedAnnotationKeys are left out of the revision hash.
 	ExcludedAnnotationKeys []string
-	// prepared is set by Seal.
+	// prepared and scale are set by Seal.
 	prepared *revision.Prepared
+	scale    *preparedScaler
 }
 
 // Seal writes the template's revision out once, for a template that is used in
@@ -105,6 +116,7 @@ func (t *Template) Seal() {
 	if p, err := revision.Prepare(t.revisionInput(0)); err == nil {
 		t.prepared = p
 	}
+	t.scale = t.prepareScaler()
 }
 
 func (t *Template) revisionInput(collision int32) revision.Input {
@@ -141,6 +153,8 @@ type Decision struct {
 	// CreateServices, UpdateServices and DeleteServices are core Services.
 	CreateServices, UpdateServices []*corev1.Service
 	DeleteServices                 []*corev1.Service
+	// CreateScalers, UpdateScalers and DeleteScalers are what moves the counts.
+	CreateScalers, UpdateScalers, DeleteScalers []Scaler
 	// RemoveAnnotations are consumed mailboxes of the service, by key and the
 	// value that was consumed: another value means a newer request, which stays.
 	RemoveAnnotations map[string]string
@@ -178,6 +192,9 @@ type ComponentDecision struct {
 	ReplicaStatusUrgent bool
 	// Pods are the pod calls that ReplicaStatus authorizes.
 	Pods []PodAction
+	// Events tell of what ReplicaStatus records, so they come after it was written, and
+	// a status with events is never held back.
+	Events []Event
 	// RemoveReplicaAnnotations are consumed mailboxes of the replica, by key and the
 	// value that was consumed. They go after the replica's status was written.
 	RemoveReplicaAnnotations map[string]string
@@ -188,11 +205,12 @@ type ComponentDecision struct {
 
 // The words of package instance that a Decision is made of.
 type (
-	PodAction = instance.PodAction
-	PodVerb   = instance.PodVerb
-	PodPatch  = instance.PodPatch
-	Refusal   = instance.Refusal
-	Event     = instance.Event
+	PodAction   = instance.PodAction
+	PodVerb     = instance.PodVerb
+	PodPatch    = instance.PodPatch
+	Refusal     = instance.Refusal
+	RefusalKind = instance.RefusalKind
+	Event       = instance.Event
 )
 
 const (

@@ -1,7 +1,9 @@
 package sim
 
 import (
+	"encoding/json"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -17,11 +19,39 @@ func (c *Cluster) Pass() core.Decision {
 	}
 	clear(c.wrote)
 	c.dirty = false
+	c.retry = time.Time{}
+	c.lagging()
 	w := c.World()
 	d := core.Decide(w)
 	c.wake = d.Wake
 	c.apply(w, d)
+	c.retryLater()
 	return d
+}
+
+// lagging counts the pods that the pass sees as they were.
+func (c *Cluster) lagging() {
+	if c.Coverage == nil {
+		return
+	}
+	for _, p := range c.Pods() {
+		if c.seen.pods[p.Name] != p {
+			c.happens("seen late", p)
+		}
+	}
+}
+
+// retryLater lets the controller come back by itself while something is refused, at
+// longer and longer intervals.
+func (c *Cluster) retryLater() {
+	for _, refused := range c.refused {
+		if len(refused) > 0 {
+			c.retry = c.Now.Add(min(5*time.Minute, time.Second<<min(c.tries, 9)))
+			c.tries++
+			return
+		}
+	}
+	c.tries = 0
 }
 
 // lost is true when the fault injector drops the write.
@@ -36,6 +66,19 @@ func (c *Cluster) lost(format string, args ...any) bool {
 		return true
 	}
 	return false
+}
+
+// stored is a status as it comes back from the API server: times in whole seconds,
+// empty fields absent.
+func stored[T any](in T) (out T) {
+	raw, err := json.Marshal(in)
+	if err == nil {
+		err = json.Unmarshal(raw, &out)
+	}
+	if err != nil {
+		panic(err)
+	}
+	return out
 }
 
 func (c *Cluster) landed(kind Kind) {
@@ -93,7 +136,7 @@ func (c *Cluster) applyServiceStatus(w core.World, d core.Decision) bool {
 	}
 	next := c.actual.service.DeepCopy()
 	before := next.Status.Rollout
-	next.Status = *d.Status.DeepCopy()
+	next.Status = stored(*d.Status)
 	next.ResourceVersion = c.next()
 	c.actual.service = next
 	c.landed(KindService)
@@ -146,6 +189,7 @@ func (c *Cluster) applyComponent(w core.World, cd *core.ComponentDecision) {
 			c.dirty = true
 			return
 		}
+		c.checkCount(cd.Type, seen, cd.UpdateReplica)
 		r := cd.UpdateReplica.DeepCopy()
 		r.Generation++
 		r.ResourceVersion = c.next()
@@ -164,14 +208,21 @@ func (c *Cluster) applyComponent(w core.World, cd *core.ComponentDecision) {
 			return
 		}
 		r := c.actual.replicas[cd.Type].DeepCopy()
-		r.Status = *cd.ReplicaStatus.DeepCopy()
+		before := r.Status
+		r.Status = stored(*cd.ReplicaStatus)
 		r.Status.ObservedGeneration = r.Generation
+		c.checkStatus(w, cd.Type, &before, &r.Status)
 		r.ResourceVersion = c.next()
 		c.actual.replicas[cd.Type] = r
 		c.landed(KindReplica)
 	}
+	if !c.Unchecked {
+		c.checkUnavailable(w, cd)
+	}
+	c.forgetRefusals(cd)
 	for _, a := range cd.Pods {
 		if c.lost("%s %s", a.Verb, a.Pod.Name) {
+			c.happens("write lost", c.actual.pods[a.Pod.Name])
 			continue
 		}
 		if !c.Unchecked {
@@ -179,6 +230,7 @@ func (c *Cluster) applyComponent(w core.World, cd *core.ComponentDecision) {
 		}
 		c.applyPod(cd.Type, a)
 	}
+	c.removeMail(cd)
 	if cd.RemoveFinalizer && !c.lost("finalizer of %s", cd.Type) {
 		if r := c.actual.replicas[cd.Type]; r != nil && seen != nil && r.UID == seen.UID {
 			delete(c.actual.replicas, cd.Type)
@@ -195,9 +247,19 @@ func (c *Cluster) applyPod(kind v1beta1.ComponentType, a core.PodAction) {
 			c.dirty = true // AlreadyExists
 			return
 		}
+		if c.refuse(kind, a.Pod) {
+			return
+		}
 		p := a.Pod.DeepCopy()
 		p.UID, p.ResourceVersion = types.UID("pod-"+c.next()), c.next()
+		p.CreationTimestamp = c.stamp()
+		p.Status.Phase = corev1.PodPending
 		p.Spec.TerminationGracePeriodSeconds = new(int64(c.Grace.Seconds()))
+		if c.Queued {
+			p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/queue"}}
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+				Reason: corev1.PodReasonSchedulingGated, LastTransitionTime: c.stamp()}}
+		}
 		c.actual.pods[p.Name] = p
 		c.landed(KindPod)
 		c.logf("%s: create %s at %s", kind, short(p), c.letter(kind, p.Labels[v1beta1.RevisionHashLabel]))
@@ -220,14 +282,55 @@ func (c *Cluster) applyPod(kind v1beta1.ComponentType, a core.PodAction) {
 		c.edit(now.Name, func(p *corev1.Pod) { c.setCondition(p, v1beta1.ServingReadinessGate, status) })
 		c.landed(KindPod)
 		c.logf("%s: %s %s", kind, word, short(now))
-	case core.PodDelete, core.PodKill:
-		c.logf("%s: delete %s", kind, short(now))
-		if a.Verb == core.PodKill {
-			delete(c.actual.pods, now.Name)
-		} else {
+	case core.PodUpdate:
+		if now.ResourceVersion != a.Pod.ResourceVersion {
+			c.dirty = true
+			return
+		}
+		c.edit(now.Name, func(p *corev1.Pod) { patch(p, a.Patch) })
+		c.landed(KindPod)
+		if len(a.Patch.Images) > 0 {
+			c.logf("%s: patch %s to %s", kind, short(now), c.letter(kind, c.actual.pods[now.Name].Labels[v1beta1.RevisionHashLabel]))
+		}
+	case core.PodDelete, core.PodKill, core.PodForceDelete:
+		word := "delete"
+		if a.Verb == core.PodForceDelete {
+			word = "force-delete"
+		}
+		c.logf("%s: %s %s", kind, word, short(now))
+		if a.Verb == core.PodDelete {
 			c.terminate(now.Name)
+		} else {
+			c.forget(now)
 		}
 		c.landed(KindPod)
+	default:
+		c.violate("%s: the simulation does not know verb %s", kind, a.Verb)
+	}
+}
+
+// patch is the API server's side of a PodUpdate.
+func patch(p *corev1.Pod, by *core.PodPatch) {
+	for i := range p.Spec.Containers {
+		if image := by.Images[p.Spec.Containers[i].Name]; image != "" {
+			p.Spec.Containers[i].Image = image
+		}
+	}
+	for k, v := range by.Labels {
+		if p.Labels == nil {
+			p.Labels = map[string]string{}
+		}
+		p.Labels[k] = v
+	}
+	for k, v := range by.Annotations {
+		if v == nil {
+			delete(p.Annotations, k)
+			continue
+		}
+		if p.Annotations == nil {
+			p.Annotations = map[string]string{}
+		}
+		p.Annotations[k] = *v
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"ome.io/ome/api/v1beta1"
 	"ome.io/ome/internal/core"
@@ -29,21 +28,11 @@ const (
 	KindPod       Kind = "pod"
 	KindCoreSvc   Kind = "service"
 	KindEndpoints Kind = "endpointslice"
+	KindNode      Kind = "node"
 )
 
 // Kinds lists them in a fixed order.
-var Kinds = []Kind{KindService, KindReplica, KindRevision, KindPod, KindCoreSvc, KindEndpoints}
-
-// Piece is how the user configures one component.
-type Piece struct {
-	Image string
-	// Replicas is minReplicas and, as in a pinned service, maxReplicas.
-	Replicas int32
-	// MaxSurge is the component's own budget.
-	MaxSurge intstr.IntOrString
-	// MinReadySeconds delays the drain of old pods.
-	MinReadySeconds int32
-}
+var Kinds = []Kind{KindService, KindReplica, KindRevision, KindPod, KindCoreSvc, KindEndpoints, KindNode}
 
 // state is every object; objects are never changed in place.
 type state struct {
@@ -54,6 +43,7 @@ type state struct {
 	services  map[string]*corev1.Service
 	// offered are the pods that EndpointSlices offer, by UID.
 	offered map[types.UID]bool
+	nodes   map[string]*corev1.Node
 }
 
 func (s *state) take(from *state, kind Kind) {
@@ -70,6 +60,8 @@ func (s *state) take(from *state, kind Kind) {
 		s.services = maps.Clone(from.services)
 	case KindEndpoints:
 		s.offered = maps.Clone(from.offered)
+	case KindNode:
+		s.nodes = maps.Clone(from.nodes)
 	}
 }
 
@@ -85,23 +77,45 @@ type Cluster struct {
 	SkipDrain bool
 	// Broken are components whose template can't be rendered just now.
 	Broken map[v1beta1.ComponentType]bool
-	// Stuck are pods whose node died while they were terminating.
-	Stuck map[string]bool
+	// Stuck are the UIDs of pods whose kubelet hangs: nothing happens to them any more.
+	Stuck map[types.UID]bool
+	// Sick are the UIDs of pods that crash for as long as they live.
+	Sick map[types.UID]bool
+	// BadNodes crash whatever runs on them.
+	BadNodes map[string]bool
+	// Room is how many pods fit on a node; a node without a number has no limit.
+	Room map[string]int
+	// Unpullable are images that no node can pull.
+	Unpullable map[string]bool
+	// Quota is how many pods the namespace may hold; 0 is no limit.
+	Quota int
+	// WebhookDown makes the API server refuse every pod for a reason of its own.
+	WebhookDown bool
+	// Queued gives every new pod a scheduling gate, as a job queue would.
+	Queued bool
 	// Unchecked skips the check of each pod call, for benchmarks of large services.
 	Unchecked bool
 	// Grace is every pod's termination grace.
 	Grace time.Duration
+	// Coverage, when set, counts what happened to whom.
+	Coverage *Coverage
 
 	actual, seen state
 	version      int64
 	seeds        int64
+	containers   int64
 	// dirty is set while something changed since the last pass.
 	dirty bool
 	wake  time.Time
+	// retry is when the controller comes back by itself after the API server refused
+	// something; tries counts how often it did so in a row.
+	retry time.Time
+	tries int
 	// wrote are the kinds to catch up with before the next pass.
 	wrote map[Kind]bool
-	// peak is the largest desired count of each component since it last rested.
-	peak map[v1beta1.ComponentType]int32
+	// refused are the pod creations turned down when last asked for.
+	refused map[v1beta1.ComponentType]map[string]core.Refusal
+	book    book
 
 	// Moves logs what happened, one line each.
 	Moves []string
@@ -117,16 +131,23 @@ const (
 	Namespace = "ns"
 )
 
-// New makes a cluster with one service.
+// New makes a cluster of three roomy nodes with one service.
 func New(pieces map[v1beta1.ComponentType]Piece, rollout *v1beta1.RolloutSpec) *Cluster {
 	c := &Cluster{
 		Now: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC), Settings: config.Default(), Pieces: maps.Clone(pieces),
 		Grace: 30 * time.Second, dirty: true, wrote: map[Kind]bool{},
-		peak: map[v1beta1.ComponentType]int32{}, letters: map[string]string{}, Broken: map[v1beta1.ComponentType]bool{}, Stuck: map[string]bool{}, templates: map[string]*core.Template{},
+		Broken: map[v1beta1.ComponentType]bool{}, Stuck: map[types.UID]bool{}, Sick: map[types.UID]bool{},
+		BadNodes: map[string]bool{}, Room: map[string]int{}, Unpullable: map[string]bool{BadImage: true},
+		refused: map[v1beta1.ComponentType]map[string]core.Refusal{}, book: newBook(),
+		letters: map[string]string{}, templates: map[string]*core.Template{},
 	}
 	c.actual = state{
 		replicas: map[v1beta1.ComponentType]*v1beta1.InferenceReplica{}, revisions: map[string]*appsv1.ControllerRevision{},
 		pods: map[string]*corev1.Pod{}, services: map[string]*corev1.Service{}, offered: map[types.UID]bool{},
+		nodes: map[string]*corev1.Node{},
+	}
+	for _, name := range []string{"node-a", "node-b", "node-c"} {
+		c.AddNode(name)
 	}
 	c.actual.service = &v1beta1.InferenceService{
 		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: Name, UID: "isvc", Generation: 1, ResourceVersion: c.next()},
@@ -140,6 +161,9 @@ func (c *Cluster) next() string {
 	c.version++
 	return strconv.FormatInt(c.version, 10)
 }
+
+// stamp is the time as the API server stores it.
+func (c *Cluster) stamp() metav1.Time { return metav1.NewTime(c.Now.Truncate(time.Second)) }
 
 func (c *Cluster) logf(format string, args ...any) {
 	c.Moves = append(c.Moves, fmt.Sprintf(format, args...))
@@ -182,7 +206,10 @@ func (c *Cluster) World() core.World {
 		if !declared && replica == nil {
 			continue
 		}
-		in := core.Component{Type: kind, Declared: declared, Replica: replica, Routed: c.seen.offered}
+		in := core.Component{
+			Type: kind, Declared: declared, Replica: replica, Routed: c.seen.offered,
+			RefusedPods: maps.Clone(c.refused[kind]), Refusal: c.refusal(kind),
+		}
 		if declared {
 			if c.Broken[kind] {
 				in.TemplateError = &core.TemplateError{Reason: v1beta1.ReasonRuntimeNotFound, Message: "the runtime is gone"}
@@ -205,37 +232,32 @@ func (c *Cluster) World() core.World {
 	for _, name := range slices.Sorted(maps.Keys(c.seen.services)) {
 		w.Services = append(w.Services, c.seen.services[name])
 	}
+	w.Nodes = c.overdueNodes()
 	return w
 }
 
-// template renders a piece once.
-func (c *Cluster) template(kind v1beta1.ComponentType, piece Piece) *core.Template {
-	key := fmt.Sprintf("%s %+v", kind, piece)
-	if c.templates[key] == nil {
-		c.templates[key] = render(kind, piece, c.seen.service)
-		c.templates[key].Seal()
+// overdueNodes are the nodes of pods that should long be gone, while somebody may
+// act on it.
+func (c *Cluster) overdueNodes() map[string]*corev1.Node {
+	f := c.Settings.Lifecycle.ForceDelete
+	if !f.Enabled() {
+		return nil
 	}
-	return c.templates[key]
+	out := map[string]*corev1.Node{}
+	for _, p := range c.seen.pods {
+		if p.DeletionTimestamp != nil && p.Spec.NodeName != "" && !c.Now.Before(p.DeletionTimestamp.Add(f.OverdueSlack)) {
+			out[p.Spec.NodeName] = c.seen.nodes[p.Spec.NodeName]
+		}
+	}
+	return out
 }
 
-// render is the smallest template that has what core reads.
-func render(kind v1beta1.ComponentType, piece Piece, service *v1beta1.InferenceService) *core.Template {
-	surge := piece.MaxSurge
-	t := &core.Template{
-		Runners: []v1beta1.Runner{{Name: v1beta1.RunnerDefault, Size: 1, Template: corev1.PodTemplateSpec{
-			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "ome-container", Image: piece.Image}}},
-		}}},
-		MinReplicas: piece.Replicas, MaxReplicas: piece.Replicas, MinReadySeconds: piece.MinReadySeconds,
-		Autoscaler: &v1beta1.ComponentAutoscaler{Class: v1beta1.AutoscalerNone},
-		Lifecycle: v1beta1.LifecycleSpec{UpdateStrategy: &v1beta1.UpdateStrategy{
-			Type: v1beta1.SurgeThenDrain, RollingUpdate: &v1beta1.InstanceRollingUpdate{MaxSurge: &surge},
-		}},
-		ServicePorts: []corev1.ServicePort{{Name: "http", Port: 80}},
+// refusal is the text of what the API server last turned down.
+func (c *Cluster) refusal(kind v1beta1.ComponentType) string {
+	for _, name := range slices.Sorted(maps.Keys(c.refused[kind])) {
+		return "pod " + name + ": " + c.refused[kind][name].Text
 	}
-	if service.Spec.Rollout != nil && kind != v1beta1.RouterComponent {
-		t.PairingProtocol = service.Spec.Rollout.PairingProtocol
-	}
-	return t
+	return ""
 }
 
 // letter names a revision by the order in which it first appeared.

@@ -190,7 +190,7 @@ func TestAnImageThatCannotBePulledIsNamedInTheHold(t *testing.T) {
 		t.Fatal(err)
 	}
 	hold := c.actual.service.Status.Components[v1beta1.EngineComponent].Lifecycle.RolloutHold
-	if hold == nil || !strings.Contains(hold.Reason, "ImagePullBackOff in container ome-container") {
+	if hold == nil || hold.Gate != v1beta1.GateHeld || !strings.Contains(hold.Reason, "last with ImagePullBackOff") {
 		t.Errorf("the hold is %+v", hold)
 	}
 	if n := c.Serving(v1beta1.EngineComponent); n != 3 {

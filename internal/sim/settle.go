@@ -7,37 +7,44 @@ import (
 	"ome.io/ome/internal/core"
 )
 
+// stillness is how long nothing may change before a cluster that is only looked at
+// again and again counts as at rest.
+const stillness = 3 * time.Hour
+
 // Settle lets the world run without faults until nothing is left to happen. Only
 // events and wake times bring the controller back: nothing is polled. It returns
 // an error when the moves never end.
 func (c *Cluster) Settle(limit int) error {
 	c.Lose = nil
 	c.dirty = true // whatever was not seen yet arrives now
+	version, since := c.version, c.Now
 	for range limit {
 		moved, err := c.round()
 		if err != nil {
 			return err
 		}
+		if c.version != version {
+			version, since = c.version, c.Now
+		}
 		if moved || c.dirty {
 			continue
 		}
-		if !c.wake.IsZero() {
-			if c.wake.After(c.Now) {
-				c.Now = c.wake
-			} else {
-				c.Now = c.Now.Add(time.Millisecond)
-			}
-			c.wake = time.Time{}
-			c.dirty = true
-			continue
+		next := c.wake
+		if next.IsZero() || (!c.retry.IsZero() && c.retry.Before(next)) {
+			next = c.retry
 		}
-		clear(c.peak)
-		return c.quiet()
+		if next.IsZero() || c.Now.Sub(since) > stillness {
+			return c.quiet()
+		}
+		c.Advance(max(time.Millisecond, next.Sub(c.Now)))
+		c.wake = time.Time{}
+		c.dirty = true
 	}
 	return fmt.Errorf("the moves did not end within %d rounds", limit)
 }
 
-// quiet checks that a service at rest gives the controller nothing to write.
+// quiet checks that a service at rest gives the controller nothing to write, but for
+// pods that the API server keeps turning down.
 func (c *Cluster) quiet() error {
 	d := core.Decide(c.World())
 	writes := len(d.CreateServices) + len(d.UpdateServices) + len(d.DeleteServices) + len(d.RemoveAnnotations)
@@ -46,12 +53,17 @@ func (c *Cluster) quiet() error {
 	}
 	for i := range d.Components {
 		cd := &d.Components[i]
-		writes += len(cd.CreateRevisions) + len(cd.DeleteRevisions) + len(cd.Pods)
+		writes += len(cd.CreateRevisions) + len(cd.DeleteRevisions) + len(cd.RemoveReplicaAnnotations)
+		for _, a := range cd.Pods {
+			if _, refused := c.refused[cd.Type][a.Pod.Name]; !refused || a.Verb != core.PodCreate {
+				writes++
+			}
+		}
 		if cd.CreateReplica != nil || cd.UpdateReplica != nil || cd.ReplicaStatus != nil || cd.DeleteReplica || cd.RemoveFinalizer {
 			writes++
 		}
 	}
-	if writes > 0 {
+	if writes > 0 && c.Violation == nil {
 		return fmt.Errorf("at rest, yet the next pass would make %d writes: %+v", writes, d)
 	}
 	return c.Violation
@@ -64,13 +76,15 @@ func (c *Cluster) Round() error {
 }
 
 func (c *Cluster) round() (moved bool, err error) {
+	c.EvictDead()
+	c.CollectPods()
 	for _, p := range c.Pods() {
 		switch {
-		case p.DeletionTimestamp != nil && c.Stuck[p.Name]:
+		case p.DeletionTimestamp != nil && (c.hangs(p) || len(p.Finalizers) > 0):
 		case p.DeletionTimestamp != nil:
 			c.Gone(p.Name)
 			moved = true
-		case !started(p):
+		case !c.started(p):
 			c.Start(p.Name)
 			moved = true
 		}

@@ -6,17 +6,31 @@ import (
 
 // advance moves one row as far as its pods allow in this pass.
 func (d *decider) advance(row *v1beta1.InstanceStatus) {
-	if row.Operation == nil {
+	switch {
+	case row.Phase == v1beta1.InstanceFailed:
+		d.atFailed(row)
+		return
+	case row.Operation == nil:
 		d.atRest(row)
 		return
 	}
-	switch row.Operation.Type {
-	case v1beta1.OperationCreate:
+	if d.judge(row) {
+		return
+	}
+	d.escalate(row)
+	switch op := row.Operation; {
+	case op.Type == v1beta1.OperationCreate:
 		d.advanceCreate(row)
-	case v1beta1.OperationUpdate:
-		d.advanceUpdate(row)
-	case v1beta1.OperationDelete:
+	case op.Type == v1beta1.OperationRestart:
+		d.advanceRestart(row)
+	case op.Type == v1beta1.OperationDelete:
 		d.advanceDelete(row)
+	case op.Type == v1beta1.OperationUpdate && op.Step == v1beta1.StepInPlace:
+		d.advanceInPlace(row)
+	case op.Type == v1beta1.OperationUpdate && rebuilds(op):
+		d.advanceRebuild(row)
+	case op.Type == v1beta1.OperationUpdate:
+		d.advanceUpdate(row)
 	}
 }
 
@@ -37,7 +51,7 @@ func (d *decider) atRest(row *v1beta1.InstanceStatus) {
 		d.advanceUpdate(row)
 		return
 	case !active.live():
-		row.Phase, row.ReadySince = v1beta1.InstancePending, nil
+		d.lost(row, active)
 		return
 	}
 	if other.live() || len(s.strays) > 0 {
@@ -45,8 +59,79 @@ func (d *decider) atRest(row *v1beta1.InstanceStatus) {
 		d.advanceUpdate(row)
 		return
 	}
+	if active.hash != d.hashOf(row.RunningRevision) && d.revisionOf(active.hash) != "" {
+		// It was changed in place and the row left it half way.
+		if active.transition() != nil {
+			d.openInPlace(row, row.RunningRevision, "back to the revision that runs")
+			d.advanceInPlace(row)
+			return
+		}
+		row.RunningRevision = d.revisionOf(active.hash)
+	}
 	if active.containersReady && !active.gate {
 		d.act(PodServe, active, nil, "InRotation")
+	}
+}
+
+// lost handles a Ready Instance without a live pod.
+func (d *decider) lost(row *v1beta1.InstanceStatus, last *pod) {
+	if d.in.RestartPolicy == v1beta1.RestartRecreateInstance && !d.in.Frozen && !d.held(row.RunningRevision) &&
+		d.in.Revisions[row.RunningRevision].Template != nil && !d.full() {
+		f := newFailure(PodName(d.in.Prefix, d.in.Component, row.Index, row.ActiveOrdinal), "PodGone", "its pod is gone", false)
+		if last != nil && last.over {
+			f.Reason, f.Message = reasonPodFailed, last.obj.Status.Message
+		}
+		d.openRestart(row, f)
+		return
+	}
+	row.Phase, row.ReadySince = v1beta1.InstancePending, nil
+}
+
+// atFailed looks after a row whose last attempt failed: what serves goes on serving, and
+// a pod that came up after all is taken.
+func (d *decider) atFailed(row *v1beta1.InstanceStatus) {
+	s := d.podsOf(row.Index)
+	if op := row.Operation; op != nil {
+		if p := s.bySlot[row.ActiveOrdinal]; p.live() && p.containersReady && p.hash == d.hashOf(op.TargetRevision) {
+			d.revive(row)
+		}
+		return
+	}
+	target := d.in.Target
+	may := target.Hash != "" && d.mayStart() && !d.held(target.Name) && !d.kept[row.Index]
+	for slot, p := range s.bySlot {
+		if !p.live() || !p.containersReady {
+			continue
+		}
+		active := int32(slot) == row.ActiveOrdinal
+		switch {
+		case active && p.hash == d.hashOf(row.RunningRevision) && (row.RunningRevision == target.Name || target.Hash == ""):
+			d.settle(row, row.RunningRevision)
+			return
+		case active && row.RunningRevision == "" && d.revisionOf(p.hash) != "" && !d.held(d.revisionOf(p.hash)) && !d.in.Paused:
+			d.open(row, v1beta1.OperationCreate, v1beta1.StepCreatePods, d.revisionOf(p.hash), "its pod came up late")
+			d.advanceCreate(row)
+			return
+		case p.hash != target.Hash || row.RunningRevision == "" || !may:
+		case !active:
+			d.open(row, v1beta1.OperationUpdate, v1beta1.StepSurge, target.Name, "its pod came up late")
+			d.advanceUpdate(row)
+			return
+		case p.transition() != nil:
+			if p.moved() {
+				d.openInPlace(row, target.Name, "its pod came up late")
+				d.advanceInPlace(row)
+				return
+			}
+		default:
+			d.open(row, v1beta1.OperationUpdate, v1beta1.StepDrain, target.Name, "its pod came up late")
+			row.Operation.Strategy, row.Incarnation = d.pinned(), max(1, p.incarnation)
+			d.advanceRebuild(row)
+			return
+		}
+	}
+	if p := s.bySlot[row.ActiveOrdinal]; p.live() && p.containersReady && !p.gate && p.hash == d.hashOf(row.RunningRevision) {
+		d.act(PodServe, p, nil, "InRotation")
 	}
 }
 
@@ -57,33 +142,32 @@ func (d *decider) bringUp(row *v1beta1.InstanceStatus, slot int32, revision stri
 	switch {
 	case p == nil:
 		rev := d.in.Revisions[revision]
-		if rev.Template == nil {
+		if rev.Template == nil || d.held(revision) {
 			return false
 		}
 		if template := rev.Template(); template != nil {
+			_, off := d.relocations(row.Index)
 			d.res.Pods = append(d.res.Pods, PodAction{
-				Verb: PodCreate, Operation: op.ID, Pod: build(d.in, rev, template, row, slot, op.ID)})
+				Verb: PodCreate, Operation: op.ID, Pod: build(d.in, rev, template, row, slot, op.ID, off)})
 		}
 		return false
 	case p.terminating:
 		// Its name is not free yet. Past its grace only a dead node still holds it.
 		if due := p.graceEnds(); d.in.Now.Before(due) {
 			d.wakeAt(due)
-		} else {
-			d.toWaiting(row, v1beta1.WaitingNodeUnknown)
 		}
 		return false
 	case p.over:
+		if op.Type != v1beta1.OperationUpdate {
+			d.warn(v1beta1.EventTerminalPodRecycled, "pod %s of Instance %s-%d ended (%s) before it served, and is made again",
+				p.obj.Name, d.in.Component, row.Index, orElse(p.obj.Status.Reason, string(p.obj.Status.Phase)))
+		}
 		d.act(PodDelete, p, op, "Recycled")
 		return false
-	case p.hash != d.hashOf(revision):
+	case p.hash != d.hashOf(revision), op.RetryCount > 0 && !p.containersReady && p.operation() != op.ID:
+		// Of another revision, or what a failed attempt left.
 		d.remove(p, op, "Superseded")
 		return false
-	}
-	if p.unschedulable {
-		d.toWaiting(row, v1beta1.WaitingUnschedulable)
-	} else if op.Waiting == v1beta1.WaitingUnschedulable || op.Waiting == v1beta1.WaitingNodeUnknown {
-		d.toWaiting(row, "")
 	}
 	if p.containersReady && !p.gate {
 		d.act(PodServe, p, op, "InRotation")
@@ -92,6 +176,13 @@ func (d *decider) bringUp(row *v1beta1.InstanceStatus, slot int32, revision stri
 	ok, due := p.available(d.in)
 	d.wakeAt(due)
 	return ok
+}
+
+func orElse(text, other string) string {
+	if text == "" {
+		return other
+	}
+	return text
 }
 
 // remove takes a pod out of rotation, waits until nothing routes to it, then
@@ -118,9 +209,11 @@ func (d *decider) advanceCreate(row *v1beta1.InstanceStatus) {
 	_, known := d.in.Revisions[row.Operation.TargetRevision]
 	_, there := d.in.Revisions[d.in.Target.Name]
 	stale := row.Operation.TargetRevision != d.in.Target.Name && there
-	if stale && (!known || (d.mayStart() && !s.bySlot[row.ActiveOrdinal].serving())) {
+	may := d.mayStart() && !d.kept[row.Index] && d.mayAttempt(d.in.Target.Name) == nil
+	if stale && (!known || (may && !s.bySlot[row.ActiveOrdinal].serving())) {
 		// The spec moved on before this Instance served: start over at the new one.
 		d.open(row, v1beta1.OperationCreate, v1beta1.StepCreatePods, d.in.Target.Name, row.Operation.Reason)
+		row.Operation.RetryCount = d.beginAttempt(d.in.Target.Name)
 	}
 	d.otherSlotIfFree(row, s)
 	if d.followServing(row, s) {
@@ -280,8 +373,9 @@ func (d *decider) retarget(row *v1beta1.InstanceStatus) {
 		d.open(row, v1beta1.OperationUpdate, v1beta1.StepDrain, want, "the previous revision is wanted again")
 	case op.TargetRevision == row.RunningRevision:
 		// An extra pod is on its way out: that ends first.
-	case op.Step != v1beta1.StepSurgeDrain && d.mayStart() && (active.serving() || !other.serving()):
+	case op.Step != v1beta1.StepSurgeDrain && d.mayStart() && d.mayAttempt(want) == nil && (active.serving() || !other.serving()):
 		d.open(row, v1beta1.OperationUpdate, op.Step, want, op.Reason)
+		row.Operation.RetryCount = d.beginAttempt(want)
 	}
 }
 

@@ -42,22 +42,98 @@ func (d *decider) podsHeld(row *v1beta1.InstanceStatus, s *slots) (n int32) {
 
 // building is the slot whose pod the row's operation brings up, -1 for none.
 func (d *decider) building(row *v1beta1.InstanceStatus) int32 {
-	if row.Operation != nil {
-		switch row.Operation.Type {
-		case v1beta1.OperationCreate:
+	op := row.Operation
+	if op == nil {
+		return -1
+	}
+	switch op.Type {
+	case v1beta1.OperationCreate:
+		return row.ActiveOrdinal
+	case v1beta1.OperationRestart:
+		if op.Waiting == v1beta1.WaitingRestartBackoff || row.Phase == v1beta1.InstanceFailed {
+			return -1
+		}
+		return row.ActiveOrdinal
+	case v1beta1.OperationUpdate:
+		switch {
+		case op.Step == v1beta1.StepInPlace, rebuilds(op):
 			return row.ActiveOrdinal
-		case v1beta1.OperationUpdate:
-			if row.Operation.Step != v1beta1.StepDrain {
-				return keepSlot(row)
-			}
+		case op.Step != v1beta1.StepDrain:
+			return keepSlot(row)
 		}
 	}
 	return -1
 }
 
+// disruptive is true for an operation that takes its Instance out while it lasts.
+func disruptive(row *v1beta1.InstanceStatus) bool {
+	op := row.Operation
+	if op == nil || op.Waiting == v1beta1.WaitingRestartBackoff || row.Phase == v1beta1.InstanceFailed {
+		return false
+	}
+	return op.Type == v1beta1.OperationRestart || (op.Type == v1beta1.OperationUpdate && op.Strategy != v1beta1.SurgeThenDrain)
+}
+
+// serves is true while some pod of the Instance is in rotation.
+func (d *decider) serves(row *v1beta1.InstanceStatus) bool {
+	s := d.podsOf(row.Index)
+	for _, p := range s.bySlot {
+		if p.serving() {
+			return true
+		}
+	}
+	for _, p := range s.strays {
+		if p.serving() {
+			return true
+		}
+	}
+	return false
+}
+
+// unavailable counts the Instances that do not serve or are about to stop.
+func (d *decider) unavailable() (n int32) {
+	for i := range d.rows {
+		row := &d.rows[i]
+		if row.Phase != v1beta1.InstanceDeleting && (disruptive(row) || !d.serves(row)) {
+			n++
+		}
+	}
+	return n
+}
+
+// out counts the Instances that an operation of ours keeps out.
+func (d *decider) out() (n int32) {
+	for i := range d.rows {
+		if disruptive(&d.rows[i]) {
+			n++
+		}
+	}
+	return n
+}
+
+// unavailableHold words the denial of an update that would take an Instance out.
+func (d *decider) unavailableHold(used int32) *Hold {
+	reason := fmt.Sprintf("per-Component unavailability budget %d exhausted (would become %d)", d.in.MaxUnavailable, used+1)
+	if d.in.MaxUnavailable == 0 {
+		reason += "; with lifecycle.updateStrategy.rollingUpdate.maxUnavailable: 0 the strategy " + string(d.in.Strategy) +
+			" can move nothing: raise it to 1 or more, or use SurgeThenDrain"
+		return &Hold{Gate: v1beta1.GateBudget, Reason: reason}
+	}
+	for i := range d.rows {
+		if row := &d.rows[i]; row.Phase != v1beta1.InstanceDeleting && row.Operation == nil && !d.serves(row) {
+			reason += fmt.Sprintf("; Instance %d does not serve and counts", row.Index)
+			break
+		}
+	}
+	return &Hold{Gate: v1beta1.GateBudget, Reason: reason}
+}
+
 // budgetHold words the denial, naming a pod that holds a slot when there is one.
 func (d *decider) budgetHold(used int32) *Hold {
 	reason := fmt.Sprintf("per-Component surge budget %d exhausted (would become %d)", d.in.MaxSurge, used+1)
+	if d.in.MaxSurge == 0 {
+		reason += "; with lifecycle.updateStrategy.rollingUpdate.maxSurge: 0 the strategy SurgeThenDrain can move nothing: raise it to 1 or more, or use RecreatePod"
+	}
 	var terminating, extra *pod
 	for i := range d.rows {
 		row := &d.rows[i]

@@ -25,8 +25,17 @@ type pod struct {
 	readySince time.Time
 	// broken is a pod that waits for something that time alone rarely brings.
 	broken bool
-	// brokenBy names the container and its cause; noRoom is the scheduler's message.
-	brokenBy, noRoom string
+	// waitReason is its cause, in the kubelet's word, and waitContainer where.
+	waitReason, waitContainer, waitMessage string
+	// noRoom is the scheduler's message, unscheduledSince how long it has stood.
+	noRoom           string
+	unscheduledSince time.Time
+	// gateSince is when the gate last turned.
+	gateSince time.Time
+	// incarnation is the one the pod was made for; 0 when it carries none.
+	incarnation int64
+	// unknown is a pod whose node went silent.
+	unknown bool
 	// lost is a pod that entered rotation and whose node was declared dead since:
 	// nobody else turns PodReady off under ready containers.
 	lost bool
@@ -136,7 +145,8 @@ func observe(obj *corev1.Pod, in *Input) pod {
 	if n, err := strconv.ParseInt(obj.Labels[v1beta1.PodOrdinalLabel], 10, 32); err == nil {
 		p.ordinal = int32(n)
 	}
-	var gateSince time.Time
+	p.incarnation, _ = strconv.ParseInt(obj.Labels[v1beta1.InstanceIncarnationLabel], 10, 64)
+	p.unknown = obj.Status.Phase == corev1.PodUnknown
 	for i := range obj.Status.Conditions {
 		c := &obj.Status.Conditions[i]
 		yes := c.Status == corev1.ConditionTrue
@@ -146,34 +156,41 @@ func observe(obj *corev1.Pod, in *Input) pod {
 		case corev1.PodReady:
 			p.ready, p.readySince = yes, c.LastTransitionTime.Time
 		case v1beta1.ServingReadinessGate:
-			p.gate, gateSince = yes, c.LastTransitionTime.Time
+			p.gate, p.gateSince = yes, c.LastTransitionTime.Time
 		case corev1.PodScheduled:
 			if !yes && c.Reason == corev1.PodReasonUnschedulable {
-				p.unschedulable, p.noRoom = true, c.Message
+				p.unschedulable, p.noRoom, p.unscheduledSince = true, c.Message, c.LastTransitionTime.Time
 			}
 		}
 	}
-	p.lost = p.gate && p.containersReady && !p.ready && p.readySince.After(gateSince)
+	p.lost = p.gate && p.containersReady && !p.ready && p.readySince.After(p.gateSince)
 	if !p.containersReady {
-		p.brokenBy = waitsForever(obj)
-		p.broken = p.brokenBy != ""
+		p.observeWaiting()
 	}
 	return p
 }
 
-// waitsForever names the container that waits for something that time alone rarely
+// operation is the one that made the pod.
+func (p *pod) operation() string { return p.obj.Annotations[v1beta1.OperationIDAnnotation] }
+
+// brokenBy names the container and its cause.
+func (p *pod) brokenBy() string { return p.waitReason + " in container " + p.waitContainer }
+
+// observeWaiting finds the container that waits for something that time alone rarely
 // brings: its image, its configuration, or an end to its crashes.
-func waitsForever(obj *corev1.Pod) string {
-	for _, list := range [2][]corev1.ContainerStatus{obj.Status.InitContainerStatuses, obj.Status.ContainerStatuses} {
+func (p *pod) observeWaiting() {
+	for _, list := range [2][]corev1.ContainerStatus{p.obj.Status.InitContainerStatuses, p.obj.Status.ContainerStatuses} {
 		for i := range list {
-			if w := list[i].State.Waiting; w != nil {
-				switch w.Reason {
-				case "ImagePullBackOff", "ErrImagePull", "InvalidImageName", "CreateContainerConfigError",
-					"CrashLoopBackOff", "CreateContainerError", "RunContainerError":
-					return w.Reason + " in container " + list[i].Name
-				}
+			w := list[i].State.Waiting
+			if w == nil {
+				continue
+			}
+			switch w.Reason {
+			case "ImagePullBackOff", "ErrImagePull", "InvalidImageName", "CreateContainerConfigError",
+				"CrashLoopBackOff", "CreateContainerError", "RunContainerError":
+				p.broken, p.waitReason, p.waitContainer, p.waitMessage = true, w.Reason, list[i].Name, w.Message
+				return
 			}
 		}
 	}
-	return ""
 }

@@ -55,11 +55,17 @@ func (d *decider) count() {
 		}
 		if row.Phase == v1beta1.InstanceFailed {
 			c.Failed++
+			if row.RunningRevision != d.in.Target.Name {
+				c.Stalled++
+			}
 		}
 		if op := row.Operation; op != nil {
 			switch {
 			case op.Type == v1beta1.OperationDelete:
 				c.Deleting++
+				if op.Deadline != nil && !d.in.Now.Before(op.Deadline.Time) {
+					c.Overdue++
+				}
 			case op.Type == v1beta1.OperationCreate:
 				c.Creating++
 			case op.Step == v1beta1.StepSurge:
@@ -69,6 +75,7 @@ func (d *decider) count() {
 			}
 		}
 	}
+	c.KeptBack = int32(len(d.kept))
 	if !slices.ContainsFunc(d.rows, func(r v1beta1.InstanceStatus) bool { return r.Phase != v1beta1.InstanceDeleting }) {
 		c.Settled = c.Settled && len(d.rows) == 0
 	}

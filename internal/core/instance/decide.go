@@ -11,24 +11,31 @@ import (
 	"ome.io/ome/api/v1beta1"
 )
 
-// Decide opens scale-downs, advances what is open, then opens repairs, creations
-// and updates, and sums the result.
+// Decide answers the mailboxes, opens scale-downs, advances what is open, then opens
+// retries, repairs, creations, updates and restarts, and sums the result.
 func Decide(in Input) Result {
 	d := decider{in: &in, byIndex: census(&in)}
+	d.res.RetryBlocks, d.res.Migrations = in.RetryBlocks, in.Migrations
 	d.rows = slices.Clone(in.Rows)
 	slices.SortStableFunc(d.rows, func(a, b v1beta1.InstanceStatus) int { return cmp.Compare(a.Index, b.Index) })
 
 	d.adoptUnaccounted()
+	d.mailboxes()
 	// Before anything else is done for a row that is about to leave.
 	d.openDeletes()
+	d.keepBack()
 	for i := range d.rows {
 		d.advance(&d.rows[i])
 	}
 	d.rows = slices.DeleteFunc(d.rows, func(r v1beta1.InstanceStatus) bool { return d.gone[r.Index] })
 
+	d.openRetries()
 	d.openRepairs()
 	d.openCreates()
 	d.openUpdates()
+	d.openRestarts()
+	d.settleRetry()
+	d.pruneRecords()
 	d.explain()
 	d.count()
 	d.res.Rows = d.rows
@@ -42,7 +49,13 @@ type decider struct {
 	byIndex map[int32]*slots
 	// gone are rows whose last pod left.
 	gone map[int32]bool
+	// kept are the Instances that the partition keeps on their revision.
+	kept map[int32]bool
 	ids  int
+	// imagesOf remembers what differs between two revisions.
+	imagesOf map[[2]string]map[string]string
+	// ownBlocks and ownRecords are set once those lists of the result may be written to.
+	ownBlocks, ownRecords bool
 }
 
 var noPods slots
@@ -62,19 +75,25 @@ func (d *decider) act(verb PodVerb, p *pod, op *v1beta1.InstanceOperation, reaso
 	d.res.Pods = append(d.res.Pods, a)
 }
 
+// wakeAt asks for a pass at a time to come; one that has passed brings nothing new.
 func (d *decider) wakeAt(t time.Time) {
-	if !t.IsZero() && (d.res.Wake.IsZero() || t.Before(d.res.Wake)) {
+	if t.After(d.in.Now) && (d.res.Wake.IsZero() || t.Before(d.res.Wake)) {
 		d.res.Wake = t
 	}
 }
 
+// wakeSoon asks for the next pass as soon as there may be one.
+func (d *decider) wakeSoon() { d.res.Wake = d.in.Now }
+
 // open commits a new operation to the row.
 func (d *decider) open(row *v1beta1.InstanceStatus, kind v1beta1.InstanceOperationType, step, target, reason string) {
+	d.forget(row)
 	d.ids++
 	now := metav1.NewTime(d.in.Now)
 	op := &v1beta1.InstanceOperation{
 		ID: fmt.Sprintf("%s-%s-%d", d.in.Seed, d.in.Component, d.ids), Type: kind, Step: step,
 		StartedAt: now, LastProgressAt: now, TargetRevision: target, Reason: reason,
+		Deadline: d.newDeadline(kind),
 	}
 	switch kind {
 	case v1beta1.OperationCreate:
@@ -82,11 +101,23 @@ func (d *decider) open(row *v1beta1.InstanceStatus, kind v1beta1.InstanceOperati
 	case v1beta1.OperationUpdate:
 		row.Phase = v1beta1.InstanceUpdating
 		op.Strategy = v1beta1.SurgeThenDrain
+	case v1beta1.OperationRestart:
+		row.Phase = v1beta1.InstanceRestarting
 	case v1beta1.OperationDelete:
 		row.Phase = v1beta1.InstanceDeleting
 	}
 	row.TargetRevision = target
 	row.Operation = op
+}
+
+// forget takes back the pod calls of an operation that is about to be replaced: only
+// what the stored status names may be done.
+func (d *decider) forget(row *v1beta1.InstanceStatus) {
+	if row.Operation == nil || len(d.res.Pods) == 0 {
+		return
+	}
+	id := row.Operation.ID
+	d.res.Pods = slices.DeleteFunc(d.res.Pods, func(a PodAction) bool { return a.Operation == id })
 }
 
 // edit replaces the row's operation by a copy that may be changed: rows share
@@ -113,6 +144,11 @@ func (d *decider) toWaiting(row *v1beta1.InstanceStatus, token string) {
 // settle ends the row's operation: it runs revision now. Since when it is Ready is
 // the transition of its pod's gate, so it is not stored again in every row.
 func (d *decider) settle(row *v1beta1.InstanceStatus, revision string) {
+	if op := row.Operation; op != nil && op.TargetRevision == revision {
+		d.attemptSucceeded(revision, op)
+	}
+	d.relocated(row.Index)
+	d.forget(row)
 	row.Phase, row.RunningRevision = v1beta1.InstanceReady, revision
 	row.TargetRevision, row.Operation, row.ReadySince = "", nil, nil
 }

@@ -250,7 +250,7 @@ func TestDecide(t *testing.T) {
 		{
 			name: "a surge of zero moves nothing and says so", desired: 1, surge: 0, target: "b",
 			rows: []v1beta1.InstanceStatus{ready(0, "a", 0)}, pods: []podAt{{0, 0, "a", "offered"}},
-			want: []string{"0 Ready a"}, wantHold: budget("0 exhausted (would become 1)"),
+			want: []string{"0 Ready a"}, wantHold: budget("0 exhausted (would become 1); with lifecycle.updateStrategy.rollingUpdate.maxSurge: 0 the strategy SurgeThenDrain can move nothing: raise it to 1 or more, or use RecreatePod"),
 		},
 		{
 			name: "a broken old pod goes first and costs no surge", desired: 2, surge: 1, target: "b",

@@ -20,6 +20,14 @@ func (d *decider) explain() {
 	}
 }
 
+// roomAdvice names the strategy that does without a spare place.
+func (d *decider) roomAdvice(row *v1beta1.InstanceStatus) string {
+	if op := row.Operation; op.Type == v1beta1.OperationUpdate && op.Strategy == v1beta1.SurgeThenDrain && d.serves(row) {
+		return "; SurgeThenDrain needs room for one more pod: free it, or set lifecycle.updateStrategy.type: RecreatePod, which stops the old pod first"
+	}
+	return ""
+}
+
 // blocked words the first thing, in index order, that time alone will not end.
 func (d *decider) blocked() string {
 	for i := range d.rows {
@@ -37,9 +45,11 @@ func (d *decider) blocked() string {
 			return fmt.Sprintf("pod %s is past its deletion grace on node %s and holds the name of its successor; if the node is gone, delete the pod with --force",
 				p.obj.Name, p.obj.Spec.NodeName)
 		case p.broken:
-			return fmt.Sprintf("pod %s cannot start: %s; mend the spec or go back to the previous one", p.obj.Name, p.brokenBy)
+			return fmt.Sprintf("pod %s cannot start: %s; mend the spec or go back to the previous one", p.obj.Name, p.brokenBy())
 		case p.unschedulable:
-			return fmt.Sprintf("no node has room for pod %s: %s", p.obj.Name, p.noRoom)
+			return fmt.Sprintf("no node has room for pod %s: %s%s", p.obj.Name, p.noRoom, d.roomAdvice(row))
+		case p.gated:
+			return fmt.Sprintf("pod %s waits for its scheduling gate %s, which a queue or quota system removes", p.obj.Name, p.obj.Spec.SchedulingGates[0].Name)
 		}
 	}
 	return ""

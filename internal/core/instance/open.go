@@ -45,26 +45,112 @@ func (d *decider) openDeletes() {
 	}
 }
 
-// buildRevision is what a new or rebuilt Instance runs: the target, unless a pause or
-// a gate keeps the component from moving to it; then what it ran, or what the others
-// run. It is empty when no template of it can be had.
-func (d *decider) buildRevision(running string) string {
-	can := func(name string) bool { return d.in.Revisions[name].Template != nil }
-	if d.mayStart() && can(d.in.Target.Name) {
-		return d.in.Target.Name
+// keepBack finds the Instances that the partition keeps: those of the lowest indexes
+// that do not run the target and are not on their way to it.
+func (d *decider) keepBack() {
+	if d.in.Partition <= 0 {
+		return
 	}
-	if can(running) {
-		return running
-	}
-	for i := range d.rows {
-		if name := d.rows[i].RunningRevision; can(name) {
-			return name
+	d.kept = make(map[int32]bool, d.in.Partition)
+	for i := range d.rows { // in index order
+		row := &d.rows[i]
+		if int32(len(d.kept)) == d.in.Partition {
+			return
+		}
+		moving := row.Operation != nil && row.Operation.TargetRevision == d.in.Target.Name
+		if row.Phase != v1beta1.InstanceDeleting && row.RunningRevision != "" && row.RunningRevision != d.in.Target.Name && !moving {
+			d.kept[row.Index] = true
 		}
 	}
-	if can(d.in.Target.Name) {
-		return d.in.Target.Name
+}
+
+// buildRevision is what a new or rebuilt Instance runs: the target, unless a pause, a
+// gate, the partition or a failed attempt keeps it from that; then what it ran, or what
+// the others run. Without any it says what it waits for.
+func (d *decider) buildRevision(row *v1beta1.InstanceStatus) (string, *Hold) {
+	can := func(name string) bool { return d.in.Revisions[name].Template != nil && !d.held(name) }
+	running := ""
+	if row != nil {
+		running = row.RunningRevision
 	}
-	return ""
+	target := d.in.Target.Name
+	var why *Hold
+	if d.mayStart() && (row == nil || !d.kept[row.Index]) && d.in.Revisions[target].Template != nil {
+		if why = d.mayAttempt(target); why == nil {
+			return target, nil
+		}
+	}
+	if can(running) {
+		return running, nil
+	}
+	if running != "" && d.held(running) {
+		return "", d.mayAttempt(running)
+	}
+	for i := range d.rows {
+		if name := d.rows[i].RunningRevision; can(name) && d.mayAttempt(name) == nil {
+			return name, nil
+		}
+	}
+	if why != nil {
+		return "", why
+	}
+	if can(target) && d.mayAttempt(target) == nil {
+		return target, nil
+	}
+	return "", d.in.StartHold
+}
+
+// openRetries makes new attempts at Instances that failed and have no other revision to
+// move to: what a kept restart or a failed creation left.
+func (d *decider) openRetries() {
+	if d.in.Frozen {
+		return
+	}
+	for i := range d.rows {
+		row := &d.rows[i]
+		if row.Phase != v1beta1.InstanceFailed || d.movesOn(row) {
+			continue
+		}
+		if p := d.podsOf(row.Index).bySlot[row.ActiveOrdinal]; p.live() && p.containersReady && p.hash == d.hashOf(row.RunningRevision) {
+			continue // the next pass sees that it came up
+		}
+		restart := row.Operation
+		if restart == nil && d.in.Paused {
+			continue
+		}
+		revision := row.RunningRevision
+		if revision == "" {
+			var why *Hold
+			if revision, why = d.buildRevision(nil); revision == "" {
+				d.hold(why)
+				continue
+			}
+		}
+		if why := d.mayAttempt(revision); why != nil {
+			d.hold(why)
+			continue
+		}
+		if d.full() {
+			d.hold(d.fullHold())
+			return
+		}
+		attempt := d.beginAttempt(revision)
+		if restart != nil {
+			d.open(row, v1beta1.OperationRestart, v1beta1.StepDrain, revision, restart.Reason)
+			row.Operation.RetryCount = restart.RetryCount + 1
+			d.advanceRestart(row)
+			continue
+		}
+		d.open(row, v1beta1.OperationCreate, v1beta1.StepCreatePods, revision, "another attempt")
+		row.Operation.RetryCount = max(1, attempt)
+		d.advanceCreate(row)
+	}
+}
+
+// movesOn is true for a row that has another revision to go to: openUpdates takes it.
+func (d *decider) movesOn(row *v1beta1.InstanceStatus) bool {
+	return row.RunningRevision != "" && row.RunningRevision != d.in.Target.Name && !d.kept[row.Index] &&
+		d.in.Revisions[d.in.Target.Name].Template != nil
 }
 
 // openRepairs rebuilds Instances that lost their pod. A pause does not stop it, a
@@ -78,9 +164,9 @@ func (d *decider) openRepairs() {
 		if row.Phase != v1beta1.InstancePending || row.Operation != nil {
 			continue
 		}
-		revision := d.buildRevision(row.RunningRevision)
+		revision, why := d.buildRevision(row)
 		if revision == "" || (d.in.Paused && revision != row.RunningRevision) {
-			d.hold(d.in.StartHold)
+			d.hold(why)
 			continue
 		}
 		if d.full() {
@@ -88,6 +174,9 @@ func (d *decider) openRepairs() {
 			return
 		}
 		d.open(row, v1beta1.OperationCreate, v1beta1.StepCreatePods, revision, "its pod is gone")
+		if revision != row.RunningRevision {
+			row.Operation.RetryCount = d.beginAttempt(revision)
+		}
 		d.advanceCreate(row)
 	}
 }
@@ -107,9 +196,9 @@ func (d *decider) openCreates() {
 	}
 	next, made := int32(0), int32(0)
 	for ; have < d.in.Desired; have++ {
-		revision := d.buildRevision("")
+		revision, why := d.buildRevision(nil)
 		if revision == "" {
-			d.hold(d.in.StartHold)
+			d.hold(why)
 			break
 		}
 		if d.full() {
@@ -117,7 +206,7 @@ func (d *decider) openCreates() {
 			break
 		}
 		if d.in.CreateBatch > 0 && made >= d.in.CreateBatch {
-			d.wakeAt(d.in.Now) // the rest in the next pass
+			d.wakeSoon() // the rest in the next pass
 			break
 		}
 		for used[next] || d.byIndex[next] != nil {
@@ -127,6 +216,7 @@ func (d *decider) openCreates() {
 		made++
 		row := v1beta1.InstanceStatus{Index: next, Incarnation: 1}
 		d.open(&row, v1beta1.OperationCreate, v1beta1.StepCreatePods, revision, "scale-up")
+		row.Operation.RetryCount = d.beginAttempt(revision)
 		d.rows = append(d.rows, row)
 		d.advanceCreate(&d.rows[len(d.rows)-1])
 	}
@@ -162,7 +252,8 @@ func (d *decider) openUpdates() {
 	var candidates []*v1beta1.InstanceStatus
 	for i := range d.rows {
 		row := &d.rows[i]
-		if row.Phase == v1beta1.InstanceReady && row.Operation == nil && row.RunningRevision != d.in.Target.Name {
+		idle := (row.Phase == v1beta1.InstanceReady && row.Operation == nil) || row.Phase == v1beta1.InstanceFailed
+		if idle && d.movesOn(row) {
 			candidates = append(candidates, row)
 		}
 	}
@@ -173,37 +264,118 @@ func (d *decider) openUpdates() {
 		d.res.Hold = d.in.StartHold
 		return
 	}
-	broken := func(row *v1beta1.InstanceStatus) bool {
-		p := d.podsOf(row.Index).bySlot[row.ActiveOrdinal]
-		return p.live() && p.broken && d.podsOf(row.Index).listed == 1
-	}
 	slices.SortStableFunc(candidates, func(a, b *v1beta1.InstanceStatus) int {
-		ba, bb := broken(a), broken(b)
-		switch {
-		case ba && !bb:
-			return -1
-		case bb && !ba:
-			return 1
-		}
-		return cmp.Compare(b.Index, a.Index)
+		return cmp.Or(cmp.Compare(d.urgency(a), d.urgency(b)), cmp.Compare(b.Index, a.Index))
 	})
-	used, opened := d.slotsUsed(), d.openOperations()
+	b := budgets{surge: d.slotsUsed(), unavailable: d.unavailable(), opened: d.openOperations()}
 	for _, row := range candidates {
-		if d.in.MaxOpen > 0 && opened >= d.in.MaxOpen {
+		if d.in.MaxOpen > 0 && b.opened >= d.in.MaxOpen {
 			d.res.Hold = d.fullHold()
 			return
 		}
-		if broken(row) {
-			d.open(row, v1beta1.OperationUpdate, v1beta1.StepDrain, d.in.Target.Name, "new revision; the old pod cannot come up")
-		} else {
-			if used+1 > d.in.MaxSurge {
-				d.res.Hold = d.budgetHold(used)
-				return
-			}
-			used++
-			d.open(row, v1beta1.OperationUpdate, v1beta1.StepSurge, d.in.Target.Name, "new revision")
+		if why := d.mayAttempt(d.in.Target.Name); why != nil {
+			d.res.Hold = why
+			return
 		}
-		opened++
-		d.advanceUpdate(row)
+		if why, only := d.openUpdate(row, &b); why != nil {
+			d.hold(why)
+			if only {
+				continue // this Instance can't; another may
+			}
+			d.res.Hold = why
+			return
+		}
+		b.opened++
 	}
+}
+
+// budgets are what openUpdates spends.
+type budgets struct{ surge, unavailable, opened int32 }
+
+// urgency sorts what fails or does not serve before what does.
+func (d *decider) urgency(row *v1beta1.InstanceStatus) int {
+	switch {
+	case row.Phase == v1beta1.InstanceFailed:
+		return 0
+	case d.brokenAlone(row):
+		return 1
+	case !d.serves(row):
+		return 2
+	}
+	return 3
+}
+
+// brokenAlone is true for an Instance of one pod that can't come up.
+func (d *decider) brokenAlone(row *v1beta1.InstanceStatus) bool {
+	s := d.podsOf(row.Index)
+	p := s.bySlot[row.ActiveOrdinal]
+	return p.live() && p.broken && s.listed == 1
+}
+
+// openUpdate starts the update of one Instance by the strategy in force, or says why
+// not. The refusal is the Instance's own when only is true, else the component's.
+func (d *decider) openUpdate(row *v1beta1.InstanceStatus, b *budgets) (why *Hold, only bool) {
+	target := d.in.Target.Name
+	s := d.podsOf(row.Index)
+	active := s.bySlot[row.ActiveOrdinal]
+	if d.in.Strategy == v1beta1.SurgeThenDrain || d.in.Strategy == "" {
+		step, reason, cost := v1beta1.StepSurge, "new revision", int32(1)
+		switch failed := row.Phase == v1beta1.InstanceFailed; {
+		case d.brokenAlone(row):
+			step, reason, cost = v1beta1.StepDrain, "new revision; the old pod cannot come up", 0
+		case failed && (s.bySlot[1-row.ActiveOrdinal].live() || !d.serves(row)):
+			reason, cost = "another attempt", 0 // what the last attempt left is charged already
+			if !d.serves(row) && active.live() && !active.containersReady {
+				step = v1beta1.StepDrain
+			}
+		}
+		if cost > 0 && b.surge+cost > d.in.MaxSurge {
+			return d.budgetHold(b.surge), false
+		}
+		b.surge += cost
+		retried := row.Phase == v1beta1.InstanceFailed
+		attempt := d.beginAttempt(target)
+		d.open(row, v1beta1.OperationUpdate, step, target, reason)
+		if retried {
+			attempt = max(1, attempt)
+		}
+		row.Operation.RetryCount = attempt
+		d.advanceUpdate(row)
+		return nil, false
+	}
+
+	from := row.RunningRevision
+	if active.live() && d.revisionOf(active.hash) != "" {
+		from = d.revisionOf(active.hash)
+	}
+	_, inPlace := d.images(from, target)
+	inPlace = d.in.Strategy != v1beta1.RecreatePod && active.live() && len(s.strays) == 0 && !s.bySlot[1-row.ActiveOrdinal].live() &&
+		(inPlace || from == target)
+	if d.in.Strategy == v1beta1.InPlaceOnly && !inPlace && active.live() {
+		if d.once(row, v1beta1.EventInPlaceUpdateNotPossible, d.in.Target.Hash) {
+			d.warn(v1beta1.EventInPlaceUpdateNotPossible, "Instance %s-%d stays on revision %s: revision %s differs from it by more than container images",
+				d.in.Component, row.Index, row.RunningRevision, target)
+		}
+		return &Hold{Gate: v1beta1.GatePlan, Reason: fmt.Sprintf(
+			"update strategy InPlaceOnly cannot bring Instance %d to revision %s, which differs by more than container images; set lifecycle.updateStrategy.type: InPlaceIfPossible or RecreatePod",
+			row.Index, target)}, true
+	}
+	if d.serves(row) {
+		if b.unavailable+1 > d.in.MaxUnavailable {
+			return d.unavailableHold(b.unavailable), false
+		}
+		b.unavailable++
+	}
+	attempt := d.beginAttempt(target)
+	if row.Phase == v1beta1.InstanceFailed {
+		attempt = max(1, attempt)
+	}
+	if inPlace {
+		d.openInPlace(row, target, "new revision")
+	} else {
+		d.openRebuild(row, v1beta1.OperationUpdate, target, "new revision")
+	}
+	row.Operation.RetryCount = attempt
+	d.advance(row)
+	return nil, false
 }

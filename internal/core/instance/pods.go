@@ -20,7 +20,7 @@ func PodName(prefix string, component v1beta1.ComponentType, index, ordinal int3
 
 // build makes the pod of a slot: the revision's template, then what is stamped at
 // creation and is no part of the revision. Stamped labels win over the template's.
-func build(in *Input, rev Revision, template *corev1.PodTemplateSpec, row *v1beta1.InstanceStatus, ordinal int32, operation string) *corev1.Pod {
+func build(in *Input, rev Revision, template *corev1.PodTemplateSpec, row *v1beta1.InstanceStatus, ordinal int32, operation string, off []string) *corev1.Pod {
 	spec := template.Spec.DeepCopy()
 	meta := metav1.ObjectMeta{
 		Namespace:       in.Namespace,
@@ -45,6 +45,7 @@ func build(in *Input, rev Revision, template *corev1.PodTemplateSpec, row *v1bet
 	}
 	maps.Copy(meta.Annotations, template.Annotations)
 	meta.Annotations[v1beta1.OperationIDAnnotation] = operation
+	delete(meta.Annotations, v1beta1.InPlaceImageTransitionAnnotation)
 
 	// The gate must be there from the start: Kubernetes does not let it be added later.
 	gated := false
@@ -57,6 +58,7 @@ func build(in *Input, rev Revision, template *corev1.PodTemplateSpec, row *v1bet
 	if spec.TerminationGracePeriodSeconds == nil && in.GraceSeconds > 0 {
 		spec.TerminationGracePeriodSeconds = new(in.GraceSeconds)
 	}
+	keepOff(spec, off)
 	env := append(instanceEnv(in, row), in.Env...)
 	for i := range spec.Containers {
 		spec.Containers[i].Env = overrideEnv(spec.Containers[i].Env, env)

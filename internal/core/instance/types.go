@@ -1,6 +1,7 @@
 package instance
 
 import (
+	"math"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -8,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"ome.io/ome/api/v1beta1"
+	"ome.io/ome/internal/core/config"
 )
 
 // Revision is one pod template of the component, under its ControllerRevision's name.
@@ -45,8 +47,41 @@ type Input struct {
 	Target Revision
 	// Revisions are the known revisions by name, Target included.
 	Revisions map[string]Revision
-	// MaxSurge is the number of extra pods allowed at one time.
+	// Strategy is how Instances move to another revision from now on; an update under
+	// way keeps the one it began with.
+	Strategy v1beta1.UpdateStrategyType
+	// MaxSurge is the number of extra pods allowed at one time. SurgeThenDrain reads it.
 	MaxSurge int32
+	// MaxUnavailable is the number of Instances that may be out for an update or a
+	// restart at one time. Every other strategy reads it; NoBudget means no limit.
+	MaxUnavailable int32
+	// Partition is the number of Instances kept on the revision they run.
+	Partition int32
+	// RestartPolicy says whether a restarted container restarts its whole Instance.
+	RestartPolicy v1beta1.InstanceRestartPolicy
+	// ExcludedAnnotations are annotation keys that are no part of a revision.
+	ExcludedAnnotations []string
+	// KeepInRotation leaves a pod in rotation while its images are changed in place.
+	KeepInRotation bool
+	// ReadyTimeout bounds one attempt; 0 means no deadline.
+	ReadyTimeout time.Duration
+	// StuckGrace is how long a pod may wait for a terminal cause, UnschedulableGrace
+	// how long for room; 0 means for ever.
+	StuckGrace, UnschedulableGrace time.Duration
+	// Retry paces new attempts at a revision that failed.
+	Retry config.UpdateRetry
+	// Relocations is how many times an Instance may leave a node before it is next
+	// Ready; 0 turns relocation off.
+	Relocations int32
+	// RecordsKept is how long the record of a relocation is kept; 0 means for ever.
+	RecordsKept time.Duration
+	// ForceDelete is the escalation for pods on dead nodes.
+	ForceDelete config.ForceDelete
+	// RetryBlocks and Migrations are the stored ones.
+	RetryBlocks []v1beta1.RetryBlock
+	Migrations  []v1beta1.MigrationStatus
+	// Release and Reset are the replica's mailboxes; nil when empty.
+	Release, Reset *string
 	// StartHold denies the start of updates, and of drains toward a revision that
 	// is no longer the target; nil allows.
 	StartHold *Hold
@@ -91,8 +126,16 @@ type Result struct {
 	Events []Event
 	// Wake is the earliest time at which waiting alone changes something.
 	Wake time.Time
+	// RetryBlocks and Migrations are the next ones.
+	RetryBlocks []v1beta1.RetryBlock
+	Migrations  []v1beta1.MigrationStatus
+	// Consumed are the mailboxes that this pass answered, by annotation and value.
+	Consumed map[string]string
 	Counts
 }
+
+// NoBudget is a budget that limits nothing.
+const NoBudget = math.MaxInt32
 
 // Counts sums the rows.
 type Counts struct {
@@ -104,8 +147,12 @@ type Counts struct {
 	Settled bool
 	// Surging, Draining, Deleting and Creating count operations by what they wait for.
 	Surging, Draining, Deleting, Creating int32
-	// Failed counts rows in phase Failed.
-	Failed int32
+	// Failed counts rows in phase Failed; Stalled those of them that do not run the target.
+	Failed, Stalled int32
+	// Overdue counts removals past their deadline.
+	Overdue int32
+	// KeptBack counts Instances that the partition keeps on their revision.
+	KeptBack int32
 	// Pods counts listed pods, Terminating ones included.
 	Pods int32
 }

@@ -1,0 +1,138 @@
+package instance
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"ome.io/ome/api/v1beta1"
+)
+
+// Consecutive restarts of one Instance wait longer each time, from restartFirst to
+// restartMost; restartCalm in rotation starts the count again.
+const (
+	restartFirst = 10 * time.Second
+	restartMost  = 5 * time.Minute
+	restartCalm  = 10 * time.Minute
+)
+
+// openRestarts rebuilds Ready Instances whose pod is in trouble.
+func (d *decider) openRestarts() {
+	if d.in.Frozen {
+		return
+	}
+	for i := range d.rows {
+		row := &d.rows[i]
+		if row.Phase != v1beta1.InstanceReady || row.Operation != nil {
+			continue
+		}
+		f, policy := d.trouble(row)
+		if f == nil {
+			continue
+		}
+		if d.held(row.RunningRevision) {
+			d.hold(d.mayAttempt(row.RunningRevision))
+			continue
+		}
+		if !policy && d.out()+1 > d.in.MaxUnavailable {
+			h := d.unavailableHold(d.out())
+			if d.once(row, v1beta1.EventRepairHeld, fmt.Sprintf("#%d", row.Incarnation)) {
+				d.warn(v1beta1.EventRepairHeld, "Instance %s-%d: its restart after %s waits: %s: %s", d.in.Component, row.Index, f.Reason, h.Gate, h.Reason)
+			}
+			d.hold(h)
+			continue
+		}
+		if d.full() {
+			d.hold(d.fullHold())
+			return
+		}
+		d.openRestart(row, f)
+	}
+}
+
+// trouble is what a Ready Instance should be restarted for; policy is true when the
+// restart policy asks for it, false for a crash loop.
+func (d *decider) trouble(row *v1beta1.InstanceStatus) (f *failure, policy bool) {
+	p := d.podsOf(row.Index).bySlot[row.ActiveOrdinal]
+	if !p.live() {
+		return nil, false
+	}
+	if d.in.RestartPolicy == v1beta1.RestartRecreateInstance {
+		for i := range p.obj.Status.ContainerStatuses {
+			c := &p.obj.Status.ContainerStatuses[i]
+			t := c.LastTerminationState.Terminated
+			if c.Name == mainContainer && c.RestartCount > 0 && t != nil && p.gate && t.FinishedAt.After(p.gateSince) {
+				f := newFailure(p.obj.Name, t.Reason, t.Message, false)
+				f.ContainerName, f.ExitCode, f.node = c.Name, new(t.ExitCode), p.obj.Spec.NodeName
+				return f, true
+			}
+		}
+	}
+	if p.broken && d.after(p.obj.CreationTimestamp.Time, d.in.StuckGrace) {
+		return stuck(p), false
+	}
+	return nil, false
+}
+
+// openRestart opens the restart, or its wait when the last one is not long ago.
+func (d *decider) openRestart(row *v1beta1.InstanceStatus, f *failure) {
+	if p := d.podsOf(row.Index).bySlot[row.ActiveOrdinal]; p != nil && p.gate && d.in.Now.Sub(p.gateSince) >= restartCalm {
+		row.Announced = slices.DeleteFunc(slices.Clone(row.Announced), isRestart)
+	}
+	last := f.InstanceTermination
+	last.Message, last.Time = clip(last.Message, messageMost), new(metav1.NewTime(d.in.Now))
+	row.LastFailure = &last
+	d.open(row, v1beta1.OperationRestart, v1beta1.StepDrain, row.RunningRevision, f.Reason)
+	row.Operation.RetryCount = int32(d.restarts(row))
+	if row.Operation.RetryCount > 0 {
+		row.Operation.Waiting, row.Operation.Deadline = v1beta1.WaitingRestartBackoff, nil
+		row.Operation.RetryCount = min(row.Operation.RetryCount, 30)
+	}
+	d.advanceRestart(row)
+}
+
+func isRestart(mark string) bool { return strings.HasPrefix(mark, v1beta1.EventRestartTriggered+"@") }
+
+// restarts counts the restarts of the Instance since it last was calm.
+func (d *decider) restarts(row *v1beta1.InstanceStatus) (n int) {
+	for _, a := range row.Announced {
+		if isRestart(a) {
+			n++
+		}
+	}
+	return n
+}
+
+func (d *decider) advanceRestart(row *v1beta1.InstanceStatus) {
+	op := row.Operation
+	if op.Waiting == v1beta1.WaitingRestartBackoff {
+		if p := d.podsOf(row.Index).bySlot[row.ActiveOrdinal]; p.live() && p.containersReady && d.in.RestartPolicy != v1beta1.RestartRecreateInstance {
+			d.settle(row, row.RunningRevision) // it came up by itself
+			return
+		}
+		wait := restartMost
+		if n := op.RetryCount; n < 6 {
+			wait = min(restartMost, restartFirst<<(n-1))
+		}
+		if d.in.Frozen || !d.after(op.StartedAt.Time, wait) {
+			return
+		}
+		op = d.edit(row)
+		op.Waiting, op.Deadline = "", d.newDeadline(op.Type)
+	}
+	if d.once(row, v1beta1.EventRestartTriggered, op.ID) {
+		row.Incarnation++
+		d.warn(v1beta1.EventRestartTriggered, "Instance %s-%d restarts as incarnation %d: %s", d.in.Component, row.Index, row.Incarnation, op.Reason)
+	}
+	d.advanceRebuild(row)
+}
+
+// revive carries on with a failed restart whose pod came up after all.
+func (d *decider) revive(row *v1beta1.InstanceStatus) {
+	op := d.edit(row)
+	row.Phase, op.Deadline = v1beta1.InstanceRestarting, d.newDeadline(op.Type)
+	d.advanceRebuild(row)
+}

@@ -1,0 +1,61 @@
+package sim
+
+import (
+	"testing"
+
+	"ome.io/ome/api/v1beta1"
+)
+
+// events are what can happen to an Instance from outside, each counted by the phase
+// it meets and the strategy of the component.
+var events = []string{
+	"starts", "gone", "unready", "crash loop", "restarts", "sidecar restarts", "ends", "evicted",
+	"node dies", "node is back", "node hangs", "no room", "admitted", "pull fails",
+	"quota exceeded", "refused", "invalid pod", "write lost", "seen late",
+	"new image", "new environment", "new strategy", "new partition", "scale up", "scale down",
+	"pause", "freeze", "resume", "release", "reset", "template breaks", "replica deleted", "clock jumps",
+	"attempt fails",
+}
+
+// unreachable says why a cell can't be reached, "" when it can.
+func unreachable(cell Cell) string {
+	return ""
+}
+
+// reportCoverage prints the cells, and in a long run fails on one that was missed.
+func reportCoverage(t *testing.T) {
+	t.Helper()
+	t.Log("cells reached, by phase and event that met it, under each strategy\n" + covered.Table(events))
+	known := map[string]bool{}
+	for _, e := range events {
+		known[e] = true
+	}
+	for _, e := range covered.Events() {
+		if !known[e] {
+			t.Errorf("event %q is not in the table", e)
+		}
+	}
+	reached, missed := 0, 0
+	for _, phase := range Phases {
+		for _, event := range events {
+			for _, strategy := range Strategies {
+				cell := Cell{phase, event, strategy}
+				n, why := covered.Count(cell), unreachable(cell)
+				switch {
+				case n > 0 && why != "":
+					t.Errorf("%s, %q, %s was reached %d times, and is listed as unreachable: %s", phase, event, strategy, n, why)
+				case n > 0:
+					reached++
+				case why == "":
+					missed++
+					if *soaking {
+						t.Errorf("%s, %q, %s was never reached", phase, event, strategy)
+					}
+				}
+			}
+		}
+	}
+	t.Logf("%d cells reached, %d missed of %d", reached, missed, len(Phases)*len(events)*len(Strategies))
+}
+
+var _ = v1beta1.InstanceReady
