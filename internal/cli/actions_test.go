@@ -525,13 +525,13 @@ func TestSecondReadStops(t *testing.T) {
 	}{
 		{"nothing moved", func(*running) {}, 0, ""},
 		{"status moved", (*running).touchStatus, 3, "inputs changed"},
-		{"gone", (*running).remove, 1, readFailed},
+		{"gone", (*running).remove, 3, "inputs changed"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := &running{t: t, namespace: newNamespace(t)}
 			rolling().store(t, r.namespace)
 			action := guarded.Pause()
-			action.SecondRead = &guarded.SecondRead{Changed: "inputs changed", ChangedCode: guarded.ExitConflict}
+			action.SecondRead = &guarded.SecondRead{Changed: "inputs changed", ChangedCode: guarded.ExitConflict, FailedCode: guarded.ExitConflict}
 			var out, errOut bytes.Buffer
 			app := &App{kubeconfig: server.users["oncall"]}
 			app.overrides.Context.Namespace = r.namespace

@@ -78,6 +78,7 @@ func (a *App) Command() *cobra.Command {
 	root.AddCommand(
 		a.rollout(),
 		a.instance(),
+		a.scale(),
 		a.version(),
 	)
 	return root
@@ -115,7 +116,8 @@ func (a *App) connect() (*guarded.Connection, error) {
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &a.overrides)
 	namespace, _, err := loader.Namespace()
 	if err != nil {
-		return nil, guarded.Usage("resolve workload namespace failed", guarded.Clean(err.Error()), "check the kubeconfig: kubectl config view --minify")
+		return nil, &guarded.Error{Message: guarded.MsgNamespaceUnresolved, Code: guarded.ExitFailed, Cause: err,
+			Details: []string{guarded.Clean(err.Error()), "check the kubeconfig: kubectl config view --minify"}}
 	}
 	name := a.overrides.CurrentContext
 	if raw, err := loader.RawConfig(); err == nil && name == "" {
@@ -123,7 +125,7 @@ func (a *App) connect() (*guarded.Connection, error) {
 	}
 	config, err := loader.ClientConfig()
 	if err != nil {
-		return nil, guarded.Usage("selected kubeconfig context is unavailable or unsafe", guarded.Clean(err.Error()), "choose one with: kubectl config use-context NAME")
+		return nil, guarded.Usage(guarded.MsgContext, guarded.Clean(err.Error()), "choose one with: kubectl config use-context NAME")
 	}
 	config.UserAgent = "kubectl-ome/" + Version
 	if a.WrapConfig != nil {
@@ -135,7 +137,7 @@ func (a *App) connect() (*guarded.Connection, error) {
 // oneService checks the argument that every verb about a service takes.
 func oneService(_ *cobra.Command, args []string) error {
 	if len(args) != 1 {
-		return guarded.Usage("exactly one inference service is required")
+		return guarded.Usage(guarded.MsgOneService)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 
 	"github.com/spf13/cobra"
 
@@ -10,11 +11,46 @@ import (
 )
 
 // guarded gives a command the flags and the sequence that every action has.
-func (a *App) guarded(cmd *cobra.Command, action func() *guarded.Action) *cobra.Command {
+func (a *App) guarded(cmd *cobra.Command, action func() (*guarded.Action, error)) *cobra.Command {
+	return a.guardedBy(cmd, guardedCommand{action: action})
+}
+
+// guardedCommand is what differs between the commands of actions.
+type guardedCommand struct {
+	// action makes the action from its flags.
+	action func() (*guarded.Action, error)
+	// connect resolves the kubeconfig; nil takes the usual way.
+	connect func() (*guarded.Connection, error)
+	// arguments is the first line of everything that is wrong with the command
+	// line; empty leaves each mistake its own.
+	arguments string
+}
+
+func (g *guardedCommand) usage(err error) error {
+	if err == nil || g.arguments == "" {
+		return err
+	}
+	details := []string{guarded.Clean(err.Error())}
+	var e *guarded.Error
+	if errors.As(err, &e) {
+		details = append(details, e.Details...)
+	}
+	return guarded.Usage(g.arguments, details...)
+}
+
+func (a *App) guardedBy(cmd *cobra.Command, g guardedCommand) *cobra.Command {
 	var dryRun, output string
 	opts := guarded.Options{}
-	cmd.Args = oneService
+	if g.connect == nil {
+		g.connect = a.connect
+	}
+	cmd.Args = func(cmd *cobra.Command, args []string) error { return g.usage(oneService(cmd, args)) }
 	cmd.ValidArgsFunction = a.completeServices
+	if g.arguments != "" {
+		cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+			return g.usage(guarded.Usage(err.Error(), "see: "+cmd.CommandPath()+" --help"))
+		})
+	}
 	f := cmd.Flags()
 	f.StringVar(&dryRun, "dry-run", string(guarded.DryRunNone), "Dry-run mode: none, client or server")
 	f.BoolVar(&opts.Yes, "yes", false, "Confirm the exact preview without an interactive prompt")
@@ -26,15 +62,25 @@ func (a *App) guarded(cmd *cobra.Command, action func() *guarded.Action) *cobra.
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		var err error
 		if opts.Output, err = guarded.ParseOutput(output); err != nil {
-			return err
+			return g.usage(err)
 		}
 		if opts.DryRun, err = guarded.ParseDryRun(dryRun); err != nil {
-			return err
+			return g.usage(err)
 		}
-		runner := &guarded.Runner{Streams: a.Streams, Clock: a.Clock, Budget: a.Budget, Connect: a.connect}
-		return runner.Run(cmd.Context(), action(), args[0], opts)
+		action, err := g.action()
+		if err != nil {
+			return g.usage(err)
+		}
+		runner := &guarded.Runner{Streams: a.Streams, Clock: a.Clock, Budget: a.Budget, Connect: g.connect}
+		return runner.Run(cmd.Context(), action, args[0], opts)
 	}
 	return cmd
+}
+
+// addComponent adds the flag of a command about one component.
+func addComponent(cmd *cobra.Command, component *string) {
+	cmd.Flags().StringVar(component, "component", "", "Component: engine, decoder or router (required)")
+	fixed(cmd, "component", "engine", "decoder", "router")
 }
 
 func addOutput(cmd *cobra.Command, output *string) {

@@ -125,7 +125,7 @@ Sets the annotation ome.io/rollout-paused to true. Pods keep running and serving
 no update, create or migration starts, and lost pods are still replaced. It never lowers
 a freeze. You see the exact change and confirm it first.`,
 		Example: "  kubectl ome rollout pause chat -n prod\n  kubectl ome rollout pause chat -n prod --dry-run=server --yes",
-	}, func() *guarded.Action { return guarded.Pause() })
+	}, func() (*guarded.Action, error) { return guarded.Pause(), nil })
 }
 
 func (a *App) rolloutResume() *cobra.Command {
@@ -139,7 +139,7 @@ Removes the annotation ome.io/rollout-paused at either depth, true or freeze. It
 doesn't retry a failed or rejected revision. You see the exact change and confirm
 it first.`,
 		Example: "  kubectl ome rollout resume chat -n prod\n  kubectl ome rollout resume chat -n prod --discard-pending-actions --yes",
-	}, func() *guarded.Action { return guarded.Resume(discard) })
+	}, func() (*guarded.Action, error) { return guarded.Resume(discard), nil })
 	cmd.Flags().BoolVar(&discard, "discard-pending-actions", false,
 		"Also remove pending promote and rollback requests; requires --yes")
 	return cmd

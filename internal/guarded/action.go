@@ -12,48 +12,100 @@ type Action struct {
 	// Title heads the preview.
 	Title string
 	Reads Reads
-	// NeedsYes names the flag because of which this request is never prompted
-	// for; empty means the prompt applies.
-	NeedsYes string
-	// Refusals run in order after the checks that every action shares.
-	Refusals []Refusal
-	// Change is what the patch sets and removes.
-	Change func(*Evidence) []Annotation
-	// Preview adds the action's own rows and notes to the shared ones.
+	// Demand checks flags against each other before anything is resolved.
+	Demand func(Options) *Error
+	// Subject is the object that the patch is for; nil means the service.
+	Subject func(*Evidence) Subject
+	// Refusals run in order after the checks that every action shares. Early
+	// ones come before the runtime is judged.
+	Early, Refusals []Refusal
+	// Change is what the patch does to the subject.
+	Change func(*Evidence) Change
+	// Preview is what a person confirms.
 	Preview func(*Evidence) (rows []Row, notes []string)
 	// SecondRead makes the action read everything again after the confirmation
-	// and stop when any of it differs. Pause and resume leave it nil; it is for
-	// actions whose inputs lie outside the target.
+	// and stop when any of it differs. It is for actions whose inputs lie
+	// outside the target.
 	SecondRead *SecondRead
-	Words      Words
+	// Result, if set, adds the action's own fields to the result.
+	Result func(*Evidence, *ActionResult)
+	Words  Words
 }
 
 // SecondRead says how an action that reads twice ends when it must.
 type SecondRead struct {
-	Changed     string
-	ChangedCode int
+	// Changed is said when an input differs or can't be read again.
+	Changed                 string
+	ChangedCode, FailedCode int
+}
+
+// Subject is the object that a patch is for.
+type Subject struct {
+	Ref         Ref
+	Subresource string
+	Target      Target
+	Annotations map[string]string
+}
+
+// Change is what a patch does: to annotations, or to the count of a scale subresource.
+type Change struct {
+	Annotations []Annotation
+	Scale       *Count
+}
+
+// Count replaces a number of replicas.
+type Count struct {
+	From, To int32
 }
 
 // Words are the fixed strings of an action.
 type Words struct {
-	// Accepted is the message of a stored patch.
-	Accepted string
-	// Conflict, Unbound and WriteFailed are errors.
-	Conflict, Unbound, WriteFailed string
-	// FollowUp is the verb of the read-only command to run next.
-	FollowUp string
+	// Accepted is the message of a stored patch, Validated that of a client dry
+	// run when it isn't the usual one.
+	Accepted, Validated string
+	// Conflict, Unbound, WriteFailed and PreviewFailed are errors.
+	Conflict, Unbound, WriteFailed, PreviewFailed string
+	// Unknown, if set, is the error of every failed patch that is no conflict.
+	Unknown string
+	// Setup words anew what goes wrong before the first read.
+	Setup map[string]string
+	// FollowUp is the read-only command to run next.
+	FollowUp func(*Evidence) string
+}
+
+// setup gives an error of the command line or the kubeconfig the action's words.
+func (w *Words) setup(err error) error {
+	e, ok := err.(*Error)
+	if !ok || w.Setup[e.Message] == "" {
+		return err
+	}
+	return &Error{Message: w.Setup[e.Message], Code: e.Code, Details: append([]string{e.Message}, e.Details...)}
+}
+
+// needsYes demands --yes for a request that is never prompted for.
+func needsYes(flag string) func(Options) *Error {
+	return func(opts Options) *Error {
+		if opts.Yes {
+			return nil
+		}
+		return Refuse(flag+" requires --yes", "this request is never prompted for; check it first with --dry-run=server --yes")
+	}
 }
 
 // rolloutWords are shared by the actions that set or remove a rollout mailbox.
 var rolloutWords = Words{
-	Accepted:    "API accepted annotation request; convergence not observed.",
-	Conflict:    "guarded annotation patch rejected; refresh rollout status and retry explicitly",
-	Unbound:     "API response is not bound to the request; outcome unknown, check rollout status",
-	WriteFailed: "write rollout action result failed; check rollout status",
-	FollowUp:    "rollout status",
+	Accepted:      "API accepted annotation request; convergence not observed.",
+	Conflict:      "guarded annotation patch rejected; refresh rollout status and retry explicitly",
+	Unbound:       "API response is not bound to the request; outcome unknown, check rollout status",
+	WriteFailed:   "write rollout action result failed; check rollout status",
+	PreviewFailed: msgPreviewFailed,
+	FollowUp:      func(ev *Evidence) string { return ev.Command("rollout status") },
 }
 
-const titleAlpha = "ALPHA guarded action preview (not controller convergence)"
+const (
+	titleAlpha       = "ALPHA guarded action preview (not controller convergence)"
+	msgPreviewFailed = "write action preview failed; no request submitted"
+)
 
 // refuseMailbox refuses while a promote or rollback request is pending.
 func refuseMailbox(wayOut func(*Evidence) string) Refusal {
@@ -71,7 +123,12 @@ func refuseMailbox(wayOut func(*Evidence) string) Refusal {
 	}
 }
 
-// mailboxes are the requests that a pause and a resume don't pass over silently.
+// letItBeConsumed is the way out of a request that waits for the controller.
+func letItBeConsumed(ev *Evidence) string {
+	return "let the controller consume it: " + ev.Command("rollout status")
+}
+
+// mailboxes are the requests that an action doesn't pass over silently.
 var mailboxes = []string{v1beta1.RolloutPromoteAnnotation, v1beta1.RolloutRollbackAnnotation}
 
 // refuseUnsafe refuses when a value that the action replaces or removes can't be

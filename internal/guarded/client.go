@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"net/url"
 	"time"
 
@@ -35,6 +36,25 @@ type Client struct {
 	timeout time.Duration
 	// warnings are what the API server and its webhooks warned about, in order.
 	warnings []string
+	// serverTime is the Date of the newest answer; zero before there is one.
+	serverTime time.Time
+}
+
+// dated keeps the time that answers carry, the only one that says what is in the
+// future of what the controller wrote.
+type dated struct {
+	next   http.RoundTripper
+	client *Client
+}
+
+func (d dated) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := d.next.RoundTrip(req)
+	if err == nil {
+		if t, parseErr := http.ParseTime(resp.Header.Get("Date")); parseErr == nil {
+			d.client.serverTime = t
+		}
+	}
+	return resp, err
 }
 
 // HandleWarningHeader keeps a warning until there is a good moment to print it.
@@ -57,6 +77,9 @@ func NewClient(config *rest.Config, gv schema.GroupVersion, limit time.Duration)
 	// The context carries the limit: http.Client.Timeout would word the error differently.
 	c.Timeout = 0
 	c.APIPath = "/apis"
+	if gv.Group == "" {
+		c.APIPath = "/api"
+	}
 	c.GroupVersion = &gv
 	c.ContentType = runtime.ContentTypeJSON
 	c.AcceptContentTypes = runtime.ContentTypeJSON
@@ -69,6 +92,7 @@ func NewClient(config *rest.Config, gv schema.GroupVersion, limit time.Duration)
 	}
 	client := &Client{timeout: timeout}
 	c.WarningHandler = client
+	c.Wrap(func(next http.RoundTripper) http.RoundTripper { return dated{next, client} })
 	r, err := rest.RESTClientFor(c)
 	if err != nil {
 		return nil, err
@@ -101,6 +125,11 @@ var errTooLarge = errors.New("answer exceeds the inspection bound")
 // Get reads one object.
 func (c *Client) Get(ctx context.Context, ref Ref) ([]byte, error) {
 	return c.do(ctx, c.rest.Get(), ref, maxObjectBytes)
+}
+
+// GetScale reads the scale subresource of an object.
+func (c *Client) GetScale(ctx context.Context, ref Ref) ([]byte, error) {
+	return c.do(ctx, c.rest.Get().SubResource(subresourceScale), ref, maxObjectBytes)
 }
 
 // List reads the objects of a collection that carry a label.

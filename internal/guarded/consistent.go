@@ -10,9 +10,22 @@ import (
 // checkConsistent refuses evidence that contradicts itself: an action that
 // decides from it would act on a state the controller isn't in.
 func checkConsistent(ev *Evidence) *Error {
-	if ev.replicaProblem != nil {
-		return ev.replicaProblem
+	if e := ev.replicasProblem(); e != nil {
+		return e
 	}
+	if e := checkStamps(ev); e != nil {
+		return e
+	}
+	for i := range ev.Replicas {
+		if e := ev.checkLag(&ev.Replicas[i]); e != nil {
+			return e
+		}
+	}
+	return checkCanaries(ev)
+}
+
+// checkStamps compares the generations that the service's status carries.
+func checkStamps(ev *Evidence) *Error {
 	s := ev.Service
 	stale := func(format string, args ...any) *Error {
 		return Refuse(MsgStale, fmt.Sprintf(format, args...), ev.waitForController())
@@ -23,17 +36,26 @@ func checkConsistent(ev *Evidence) *Error {
 	if ro := s.Status.Rollout; ro != nil && ro.ObservedGeneration != 0 && ro.ObservedGeneration != s.Generation {
 		return stale("status.rollout.observedGeneration is %d and the service is at generation %d", ro.ObservedGeneration, s.Generation)
 	}
-	paused := recognizedPause(s.Annotations[v1beta1.RolloutPausedAnnotation])
-	for _, r := range ev.Replicas {
-		o := r.Object
-		if o.Status.ObservedGeneration != o.Generation {
-			return stale("InferenceReplica %s: status.observedGeneration is %d and the replica is at generation %d",
-				Quote(o.Name), o.Status.ObservedGeneration, o.Generation)
-		}
-		if o.Spec.Paused != paused {
-			return stale("InferenceReplica %s: spec.paused is %t and the annotation %s says %t",
-				Quote(o.Name), o.Spec.Paused, v1beta1.RolloutPausedAnnotation, paused)
-		}
+	return nil
+}
+
+// checkLag refuses a replica that doesn't show what the service asks for now.
+func (ev *Evidence) checkLag(r *Replica) *Error {
+	if e := ev.lag(r); e != nil {
+		return e
+	}
+	o := r.Object
+	if paused := recognizedPause(ev.Service.Annotations[v1beta1.RolloutPausedAnnotation]); o.Spec.Paused != paused {
+		return Refuse(MsgStale, fmt.Sprintf("InferenceReplica %s: spec.paused is %t and the annotation %s says %t",
+			Quote(o.Name), o.Spec.Paused, v1beta1.RolloutPausedAnnotation, paused), ev.waitForController())
+	}
+	return nil
+}
+
+// checkCanaries compares the canaries' states with the plan that the run pinned.
+func checkCanaries(ev *Evidence) *Error {
+	stale := func(format string, args ...any) *Error {
+		return Refuse(MsgStale, fmt.Sprintf(format, args...), ev.waitForController())
 	}
 	for _, c := range ev.canaries() {
 		if c.status == nil {
@@ -133,14 +155,29 @@ func replicaHasWork(r *Replica) bool {
 	if n := r.Object.Spec.Replicas; n != nil && *n > 0 {
 		desired = *n
 	}
+	return r.Object.Status.Replicas != desired || r.work() != ""
+}
+
+// work names what is under way in a replica apart from a count that isn't reached
+// yet; empty when nothing is.
+func (r *Replica) work() string {
 	st := &r.Object.Status
-	if st.UpdateRevision != st.CurrentRevision || st.Replicas != desired {
-		return true
+	if st.UpdateRevision != st.CurrentRevision {
+		return fmt.Sprintf("status.updateRevision is %s and status.currentRevision %s", Quote(Clean(st.UpdateRevision)), Quote(Clean(st.CurrentRevision)))
 	}
 	for i := range r.Rows {
-		if active(&r.Rows[i]) {
-			return true
+		row := &r.Rows[i]
+		switch {
+		case row.Operation != nil:
+			return fmt.Sprintf("Instance %d has the operation %s", row.Index, Clean(string(row.Operation.Type)))
+		case active(row):
+			return fmt.Sprintf("Instance %d is %s", row.Index, row.Phase)
 		}
 	}
-	return slices.ContainsFunc(st.Migrations, func(m v1beta1.MigrationStatus) bool { return !terminal(m.Phase) })
+	for _, m := range st.Migrations {
+		if !terminal(m.Phase) {
+			return "migration " + Clean(m.RequestUUID) + " is " + Clean(string(m.Phase))
+		}
+	}
+	return ""
 }

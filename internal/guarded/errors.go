@@ -30,12 +30,23 @@ const (
 	MsgUnsafeValue   = "action refused: a logical annotation value is unsafe to preview"
 )
 
+// Messages about the command line and the kubeconfig, before anything is read.
+const (
+	MsgOneService          = "exactly one inference service is required"
+	MsgName                = "invalid inference service name"
+	MsgNamespaceUnresolved = "resolve workload namespace failed"
+	MsgNamespaceInvalid    = "resolved workload namespace is invalid"
+	MsgContext             = "selected kubeconfig context is unavailable or unsafe"
+)
+
 // Error ends an action. Message is the fixed first line; Details are ours: the
 // class, the object and the way out.
 type Error struct {
 	Message string
 	Details []string
 	Code    int
+	// Cause is what a caller may ask about; it isn't printed.
+	Cause error
 }
 
 func (e *Error) Error() string { return e.Message }

@@ -1,16 +1,16 @@
 package guarded
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/json"
 
 	"ome.io/ome/api/v1beta1"
-	"ome.io/ome/internal/render"
 )
 
 // Reads says what an action looks at besides the service it names.
@@ -20,6 +20,11 @@ type Reads struct {
 	Runtime bool
 	// Replicas reads the service's InferenceReplicas and decodes their rows.
 	Replicas bool
+	// Component is the one that the action is about, if it is about one. Its
+	// replica is read by itself too: that read has to agree with the list.
+	Component v1beta1.ComponentType
+	// Scale reads the scale subresource in place of that replica.
+	Scale bool
 }
 
 // Evidence is everything an action decides from, as read. Actions never write
@@ -30,28 +35,52 @@ type Evidence struct {
 	Name, Context, Namespace, OMENamespace string
 	DryRun                                 DryRun
 	Now                                    time.Time
+	// ServerNow is the API server's time; Now when it didn't say.
+	ServerNow time.Time
 
 	Service *v1beta1.InferenceService
+	// Runtime is the runtime in force; nil when there is none.
+	Runtime *v1beta1.ServingRuntimeSpec
 	// Native are the components that run as InferenceReplicas.
 	Native []v1beta1.ComponentType
-	// Replicas are the service's replicas, one for each native component, in
-	// component order. Empty unless the action reads them.
+	// Replicas are the replicas that claim the service, in component order. Empty
+	// unless the action reads them.
 	Replicas []Replica
+	// Selected is the replica of Reads.Component, or its scale, read by itself.
+	Selected *Selected
 
-	raw []byte
-	// replicaRaw is the list of replicas as stored.
-	replicaRaw []byte
+	// stored is every object that was read, as stored.
+	stored []stored
 	// runtimeProblem says why no runtime is in force.
 	runtimeProblem *Error
-	// replicaProblem says why the replicas can't be trusted.
-	replicaProblem *Error
+	// listProblem says why the list of replicas can't be used at all.
+	listProblem *Error
 }
 
-// Replica is an owned InferenceReplica with its rows decoded.
-type Replica struct {
-	Object *v1beta1.InferenceReplica
-	Rows   []v1beta1.InstanceStatus
+// Selected is an object that was read by itself after the list it is in.
+type Selected struct {
+	UID, ResourceVersion string
+	Replicas             *int32
 }
+
+// stored is an object as the API server returned it.
+type stored struct {
+	ref Ref
+	raw []byte
+}
+
+// Identity is an object that was looked at.
+type Identity struct {
+	Kind            string `json:"kind"`
+	Namespace       string `json:"namespace,omitempty"`
+	Name            string `json:"name"`
+	UID             string `json:"uid"`
+	ResourceVersion string `json:"resourceVersion"`
+	Generation      int64  `json:"generation,omitempty"`
+}
+
+// String is Kind/namespace/name; a cluster object has no namespace.
+func (i Identity) String() string { return i.Kind + "/" + i.Namespace + "/" + i.Name }
 
 // Annotation is the value of an annotation of the service, and whether it is there.
 func (ev *Evidence) Annotation(key string) (string, bool) {
@@ -59,11 +88,16 @@ func (ev *Evidence) Annotation(key string) (string, bool) {
 	return v, ok
 }
 
-// Command is a kubectl ome command about the same service, ready to paste.
+// Command is a kubectl ome command about the same service, ready to paste. Flags
+// that narrow what the command is about come first.
 func (ev *Evidence) Command(verb string, flags ...string) string {
-	words := append([]string{"kubectl ome", verb, ShellQuote(ev.Name), "-n", ShellQuote(ev.Namespace),
-		"--context=" + ShellQuote(ev.Context)}, flags...)
-	return strings.Join(words, " ")
+	return ev.command(verb, nil, flags)
+}
+
+func (ev *Evidence) command(verb string, about, flags []string) string {
+	words := append([]string{"kubectl ome", verb, ShellQuote(ev.Name)}, about...)
+	words = append(words, "-n", ShellQuote(ev.Namespace), "--context="+ShellQuote(ev.Context))
+	return strings.Join(append(words, flags...), " ")
 }
 
 // kubectl is a plain kubectl command against the same cluster and namespace.
@@ -90,6 +124,84 @@ func (ev *Evidence) serviceRef() Ref {
 	return Ref{v1beta1.InferenceServiceKind, v1beta1.InferenceServiceResource, ev.Namespace, ev.Name}
 }
 
+func (ev *Evidence) replicaRef(name string) Ref {
+	return Ref{v1beta1.InferenceReplicaKind, v1beta1.InferenceReplicaResource, ev.Namespace, name}
+}
+
+// serviceSubject is what an action on the service patches.
+func serviceSubject(ev *Evidence) Subject {
+	return Subject{Ref: ev.serviceRef(), Target: ev.target(), Annotations: ev.Service.Annotations}
+}
+
+// replicaSubject is what an action on a component's replica patches. It has no
+// name when there is no such replica.
+func replicaSubject(c v1beta1.ComponentType, subresource string) func(*Evidence) Subject {
+	return func(ev *Evidence) Subject {
+		r := ev.replica(c)
+		if r == nil {
+			return Subject{Ref: ev.replicaRef("")}
+		}
+		m := &r.Object.ObjectMeta
+		return Subject{
+			Ref: ev.replicaRef(m.Name), Subresource: subresource, Annotations: m.Annotations,
+			Target: Target{v1beta1.InferenceReplicaKind, m.Namespace, m.Name, string(m.UID), m.ResourceVersion},
+		}
+	}
+}
+
+// dependencies are the objects that were read besides the service, the selected
+// component's own last read left out.
+func (ev *Evidence) dependencies(c v1beta1.ComponentType) []Identity {
+	var out []Identity
+	for _, s := range ev.stored {
+		if s.ref.Kind == v1beta1.InferenceServiceKind || s.ref.Kind == kindScale ||
+			s.ref.Kind == v1beta1.InferenceReplicaKind && s.ref.Name == v1beta1.ReplicaName(ev.Name, c) {
+			continue
+		}
+		out = append(out, s.identity())
+	}
+	return out
+}
+
+func (s stored) identity() Identity {
+	var o struct {
+		Metadata struct {
+			UID             string `json:"uid"`
+			ResourceVersion string `json:"resourceVersion"`
+			Generation      int64  `json:"generation"`
+		} `json:"metadata"`
+	}
+	// What can't be decoded was refused when it was read.
+	_ = json.UnmarshalCaseSensitivePreserveInts(s.raw, &o)
+	return Identity{s.ref.Kind, s.ref.Namespace, s.ref.Name, o.Metadata.UID, o.Metadata.ResourceVersion, o.Metadata.Generation}
+}
+
+// movedSince names the first object that isn't stored as it was; empty when all are.
+func (ev *Evidence) movedSince(before *Evidence) string {
+	was := make(map[Ref][]byte, len(before.stored))
+	for _, s := range before.stored {
+		was[s.ref] = s.raw
+	}
+	for _, s := range ev.stored {
+		raw, ok := was[s.ref]
+		if !ok {
+			return s.ref.String() + ", which wasn't there,"
+		}
+		if !bytes.Equal(raw, s.raw) {
+			return s.ref.String()
+		}
+		delete(was, s.ref)
+	}
+	for _, s := range before.stored {
+		if _, ok := was[s.ref]; ok {
+			return s.ref.String() + ", which is gone,"
+		}
+	}
+	return ""
+}
+
+func itoa(n int32) string { return strconv.FormatInt(int64(n), 10) }
+
 // decode reads an API object. Keys match exactly, as they do in the API server.
 func decode(raw []byte, into any) error {
 	if tooDeep(raw) {
@@ -108,14 +220,9 @@ type reader struct {
 // a decision from half the evidence is no decision.
 func (r *reader) gather(ctx context.Context, reads Reads) error {
 	ev := r.ev
-	raw, err := r.get(ctx, ev.serviceRef(), nil)
-	if err != nil {
-		return err
-	}
-	ev.raw = raw
 	ev.Service = &v1beta1.InferenceService{}
-	if err := decode(raw, ev.Service); err != nil {
-		return r.undecodable(err, ev.serviceRef())
+	if err := r.get(ctx, ev.serviceRef(), ev.Service); err != nil {
+		return err
 	}
 	if reads.Runtime {
 		if err := r.runtime(ctx); err != nil {
@@ -123,26 +230,39 @@ func (r *reader) gather(ctx context.Context, reads Reads) error {
 		}
 	}
 	if reads.Replicas {
-		return r.replicas(ctx)
+		if err := r.replicas(ctx); err != nil {
+			return err
+		}
+	}
+	if reads.Component != "" {
+		if err := r.selected(ctx, reads); err != nil {
+			return err
+		}
+	}
+	if ev.ServerNow = r.client.serverTime; ev.ServerNow.IsZero() {
+		ev.ServerNow = ev.Now
 	}
 	return nil
 }
 
-// get reads one object into a value, or only its bytes when into is nil.
-func (r *reader) get(ctx context.Context, ref Ref, into any) ([]byte, error) {
+// get reads one object into a value and keeps its bytes.
+func (r *reader) get(ctx context.Context, ref Ref, into any) error {
 	raw, err := r.client.Get(ctx, ref)
-	if err != nil {
-		if errors.Is(err, errTooLarge) {
-			return nil, tooLarge(ref)
-		}
-		return nil, readError(err, ref, r.ev)
+	if err == nil {
+		return r.keep(raw, ref, into)
 	}
-	if into != nil {
-		if err := decode(raw, into); err != nil {
-			return nil, r.undecodable(err, ref)
-		}
+	if errors.Is(err, errTooLarge) {
+		return tooLarge(ref)
 	}
-	return raw, nil
+	return readError(err, ref, r.ev)
+}
+
+func (r *reader) keep(raw []byte, ref Ref, into any) error {
+	if err := decode(raw, into); err != nil {
+		return r.undecodable(err, ref)
+	}
+	r.ev.stored = append(r.ev.stored, stored{ref, raw})
+	return nil
 }
 
 func (r *reader) undecodable(err error, ref Ref) error {
@@ -155,104 +275,4 @@ func (r *reader) undecodable(err error, ref Ref) error {
 func tooLarge(ref Ref) *Error {
 	return Refuse(MsgBounds, "TooLarge: "+ref.String()+" is over 1 MiB or nests too deeply",
 		"edit it directly with kubectl annotate --resource-version")
-}
-
-// runtime reads model and runtime and resolves the native components.
-func (r *reader) runtime(ctx context.Context) error {
-	ev := r.ev
-	spec := &ev.Service.Spec
-	if err := r.model(ctx, spec.Model); err != nil {
-		return err
-	}
-	ref := spec.Runtime
-	switch {
-	case spec.ReplicaRefs != nil:
-		ev.runtimeProblem = Refuse(MsgRuntime,
-			"the service fronts standalone replicas (spec.replicaRefs) and owns none",
-			"act on a replica itself: "+ev.kubectl("get inferencereplicas."+v1beta1.Group))
-		return nil
-	case ref == nil || ref.Name == "":
-		ev.runtimeProblem = Refuse(MsgRuntime,
-			"no runtime is named (spec.runtime.name); this version resolves named runtimes only",
-			"name the runtime in the service, or set the annotation yourself with kubectl annotate")
-		return nil
-	case ref.Revision != "" || (ref.AutoSync != nil && !*ref.AutoSync) || ev.Service.Status.PinnedRevisionName != "":
-		ev.runtimeProblem = Refuse(MsgRuntime,
-			"the runtime is or was pinned to a stored revision (spec.runtime.autoSync, spec.runtime.revision, status.pinnedRevisionName); this version resolves unpinned runtimes only",
-			"set the annotation yourself with kubectl annotate")
-		return nil
-	}
-	found, err := r.namedRuntime(ctx, ref)
-	if err != nil {
-		return err
-	}
-	if found == nil {
-		return nil
-	}
-	for _, c := range v1beta1.IsvcComponents(ev.Service) {
-		if mode, _ := render.Mode(ev.Service, found, c); mode == v1beta1.OMENativeMode {
-			ev.Native = append(ev.Native, c)
-		}
-	}
-	if len(ev.Native) == 0 {
-		ev.runtimeProblem = Refuse(MsgRuntime, "no component of the service is OMENative, so there is no rollout to act on",
-			"opt in with spec.deploymentMode: OMENative")
-		return nil
-	}
-	for _, c := range ev.Service.Status.Conditions {
-		if c.Type == v1beta1.ConditionRuntimeReady && c.Status == "False" {
-			ev.runtimeProblem = Refuse(MsgRuntime,
-				"the controller reports RuntimeReady False ("+Clean(c.Reason)+"): "+Clean(c.Message),
-				"to see it: "+ev.Command("rollout status"))
-		}
-	}
-	return nil
-}
-
-func (r *reader) model(ctx context.Context, ref *v1beta1.ModelRef) error {
-	if ref == nil {
-		return nil
-	}
-	if ref.Kind != nil && *ref.Kind == v1beta1.BaseModelKind {
-		_, err := r.get(ctx, Ref{v1beta1.BaseModelKind, v1beta1.BaseModelResource, r.ev.Namespace, ref.Name}, nil)
-		return err
-	}
-	_, err := r.get(ctx, Ref{v1beta1.ClusterBaseModelKind, v1beta1.ClusterBaseModelResource, "", ref.Name}, nil)
-	return err
-}
-
-// namedRuntime reads the runtime where the controller looks for it. A nil spec
-// without an error means runtimeProblem is set.
-func (r *reader) namedRuntime(ctx context.Context, ref *v1beta1.ServingRuntimeRef) (*v1beta1.ServingRuntimeSpec, error) {
-	var cluster *v1beta1.ClusterServingRuntime
-	var local *v1beta1.ServingRuntime
-	if ref.Kind == nil || *ref.Kind != v1beta1.ServingRuntimeKind {
-		at := Ref{v1beta1.ClusterServingRuntimeKind, v1beta1.ClusterServingRuntimeResource, "", ref.Name}
-		raw, err := r.client.Get(ctx, at)
-		switch {
-		case apierrors.IsNotFound(err):
-		case errors.Is(err, errTooLarge):
-			return nil, tooLarge(at)
-		case err != nil:
-			return nil, readError(err, at, r.ev)
-		default:
-			cluster = &v1beta1.ClusterServingRuntime{}
-			if err := decode(raw, cluster); err != nil {
-				return nil, r.undecodable(err, at)
-			}
-		}
-	}
-	if cluster == nil {
-		local = &v1beta1.ServingRuntime{}
-		at := Ref{v1beta1.ServingRuntimeKind, v1beta1.ServingRuntimeResource, r.ev.Namespace, ref.Name}
-		if _, err := r.get(ctx, at, local); err != nil {
-			return nil, err
-		}
-	}
-	found, err := render.PickRuntime(ref, cluster, local)
-	if err != nil {
-		r.ev.runtimeProblem = Refuse(MsgRuntime, Clean(err.Error()))
-		return nil, nil
-	}
-	return found.Spec, nil
 }

@@ -69,7 +69,7 @@ func ParseDryRun(s string) (DryRun, error) {
 // is safe to repeat on a screen.
 func ValidateName(name string) error {
 	if !isSubdomain(name) || looksLikeCredential(name) {
-		return usage("invalid inference service name",
+		return usage(MsgName,
 			"a name has lowercase letters, digits, '-' and '.', and starts and ends with a letter or digit")
 	}
 	return nil
@@ -78,7 +78,7 @@ func ValidateName(name string) error {
 // ValidateNamespace checks a resolved workload namespace.
 func ValidateNamespace(ns string) error {
 	if !isLabel(ns) || looksLikeCredential(ns) {
-		return usage("resolved workload namespace is invalid",
+		return usage(MsgNamespaceInvalid,
 			"a namespace has lowercase letters, digits and '-', at most 63; pass -n NAMESPACE or fix the kubeconfig context")
 	}
 	return nil
@@ -88,7 +88,7 @@ func ValidateNamespace(ns string) error {
 // commands name. An action never runs against a cluster it can't name.
 func ValidateContext(name string) error {
 	if name == "" || Unsafe(name) {
-		return usage("selected kubeconfig context is unavailable or unsafe",
+		return usage(MsgContext,
 			"pass --context NAME, or choose one with: kubectl config use-context NAME")
 	}
 	return nil

@@ -3,6 +3,8 @@ package guarded
 import (
 	"encoding/json"
 	"strings"
+
+	"ome.io/ome/api/v1beta1"
 )
 
 // Op is one JSON Patch operation.
@@ -16,6 +18,15 @@ type Op struct {
 type Annotation struct {
 	Key   string
 	Value *string
+}
+
+// patchOps are the guard and the change of a subject.
+func patchOps(s Subject, c Change) []Op {
+	ops := append(guardOps(s.Target), annotationOps(s.Annotations, c.Annotations)...)
+	if c.Scale != nil {
+		ops = append(ops, Op{"test", "/spec/replicas", c.Scale.From}, Op{"replace", "/spec/replicas", c.Scale.To})
+	}
+	return ops
 }
 
 // guardOps test that the target is the object that was read, unchanged.
@@ -56,3 +67,72 @@ func escapePointer(s string) string {
 }
 
 func encodePatch(ops []Op) ([]byte, error) { return json.Marshal(ops) }
+
+// answerTo is what an answer to a patch is checked for.
+type answerTo struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Metadata   struct {
+		Namespace   string            `json:"namespace"`
+		Name        string            `json:"name"`
+		UID         string            `json:"uid"`
+		Annotations map[string]string `json:"annotations"`
+	} `json:"metadata"`
+	Spec struct {
+		Replicas *int32 `json:"replicas"`
+	} `json:"spec"`
+}
+
+// unbound says why an answer isn't about this request; empty when it is.
+func unbound(raw []byte, s Subject, c Change) string {
+	kind, version := s.Ref.Kind, v1beta1.GroupVersion.String()
+	if s.Subresource == subresourceScale {
+		kind, version = kindScale, scaleVersion
+	}
+	var a answerTo
+	if err := decode(raw, &a); err != nil {
+		return "the answer is no " + kind + ": " + Clean(err.Error())
+	}
+	m := a.Metadata
+	if a.Kind != kind || a.APIVersion != version || m.Namespace != s.Target.Namespace || m.Name != s.Target.Name || m.UID != s.Target.UID {
+		return "the answer is about another object than " + s.Ref.String()
+	}
+	for _, w := range c.Annotations {
+		got, ok := m.Annotations[w.Key]
+		if ok != (w.Value != nil) || (ok && got != *w.Value) {
+			return "the answer doesn't show the requested annotation " + w.Key
+		}
+	}
+	if c.Scale != nil && (a.Spec.Replicas == nil || *a.Spec.Replicas != c.Scale.To) {
+		return "the answer doesn't show the requested spec.replicas"
+	}
+	return ""
+}
+
+// byHand is the same change as a plain kubectl command under the same guard;
+// empty when the subject isn't known.
+func (ev *Evidence) byHand(s Subject, c Change) string {
+	if s.Target.Name == "" {
+		return ""
+	}
+	object := s.Ref.Resource + "." + v1beta1.Group
+	guard := " --resource-version=" + ShellQuote(s.Target.ResourceVersion)
+	if c.Scale != nil {
+		return ev.kubectl("scale " + object + " " + ShellQuote(s.Target.Name) + " --replicas=" + itoa(c.Scale.To) + guard)
+	}
+	var words []string
+	overwrite := ""
+	for _, w := range c.Annotations {
+		_, present := s.Annotations[w.Key]
+		switch {
+		case w.Value != nil:
+			words = append(words, w.Key+"="+ShellQuote(*w.Value))
+			if present {
+				overwrite = " --overwrite"
+			}
+		case present:
+			words = append(words, w.Key+"-")
+		}
+	}
+	return ev.kubectl("annotate " + object + " " + ShellQuote(s.Target.Name) + " " + strings.Join(words, " ") + overwrite + guard)
+}

@@ -15,16 +15,13 @@ func Pause() *Action {
 		Reads: Reads{Runtime: true, Replicas: true},
 		Refusals: []Refusal{
 			refusePaused,
-			refuseMailbox(func(ev *Evidence) string {
-				return "let the controller consume it: " + ev.Command("rollout status")
-			}),
+			refuseMailbox(letItBeConsumed),
 			checkConsistent,
 			checkWork,
 			refuseUnsafe(v1beta1.RolloutPausedAnnotation),
 		},
-		Change: func(*Evidence) []Annotation {
-			v := v1beta1.PauseTrue
-			return []Annotation{{Key: v1beta1.RolloutPausedAnnotation, Value: &v}}
+		Change: func(*Evidence) Change {
+			return Change{Annotations: []Annotation{{Key: v1beta1.RolloutPausedAnnotation, Value: new(v1beta1.PauseTrue)}}}
 		},
 		Preview: previewPause,
 		Words:   rolloutWords,
@@ -41,11 +38,11 @@ func refusePaused(ev *Evidence) *Error {
 }
 
 func previewPause(ev *Evidence) ([]Row, []string) {
-	rows := []Row{
-		{"Pause depth", v1beta1.PauseTrue},
-		{"Set annotation", v1beta1.RolloutPausedAnnotation},
-		{"Value", Quote(v1beta1.PauseTrue)},
-	}
+	rows := append(serviceRows(ev, "rollout pause"),
+		Row{"Pause depth", v1beta1.PauseTrue},
+		Row{"Set annotation", v1beta1.RolloutPausedAnnotation},
+		Row{"Value", Quote(v1beta1.PauseTrue)},
+	)
 	if old, ok := ev.Annotation(v1beta1.RolloutPausedAnnotation); ok {
 		rows = append(rows, Row{"Replaces value", Quote(old)})
 	}

@@ -3,6 +3,7 @@ package guarded
 import (
 	"bytes"
 	"io"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -11,9 +12,42 @@ type Row struct {
 	Label, Value string
 }
 
-// rowResourceVersion is the one row that may differ when a person asked to go
-// on despite status writes.
-const rowResourceVersion = "ResourceVersion"
+// The rows that may differ when a person asked to go on despite status writes.
+const (
+	rowResourceVersion = "ResourceVersion"
+	rowReplicaVersion  = "IR RV"
+)
+
+// serviceRows begin the preview of an action on the service itself.
+func serviceRows(ev *Evidence, action string) []Row {
+	t := ev.target()
+	var names []string
+	for _, c := range ev.Native {
+		names = append(names, string(c))
+	}
+	return []Row{
+		{"Action", action},
+		{"Context", ev.Context},
+		{"Workload NS", ev.Namespace},
+		{"OME NS", ev.OMENamespace},
+		{"Target", t.Kind + "/" + t.Name},
+		{"UID", t.UID},
+		{rowResourceVersion, t.ResourceVersion},
+		{"Dry-run", string(ev.DryRun)},
+		{"Affected", strings.Join(names, ",")},
+	}
+}
+
+// continued breaks a long value over rows without labels.
+func continued(label, value string, width int) []Row {
+	runes := []rune(value)
+	var rows []Row
+	for len(runes) > width {
+		rows = append(rows, Row{label, string(runes[:width])})
+		runes, label = runes[width:], ""
+	}
+	return append(rows, Row{label, string(runes)})
+}
 
 // writePreview prints title, rows in two columns, and notes under them, in one
 // write.

@@ -2,6 +2,7 @@ package guarded
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,12 +14,28 @@ import (
 	"ome.io/ome/internal/core/rows"
 )
 
-// replicas reads the service's replicas and proves that they are its own and
-// up to date. A replica that fails is recorded as the evidence's problem: the
-// action's earlier refusals still come first.
+// Replica is an InferenceReplica that claims the service, with its rows decoded.
+type Replica struct {
+	Object *v1beta1.InferenceReplica
+	Rows   []v1beta1.InstanceStatus
+	// foreign says why it isn't provably the service's own at its generation,
+	// undecodable why its rows can't be seen in full.
+	foreign, undecodable *Error
+}
+
+// problem is the first reason not to trust the replica.
+func (r *Replica) problem() *Error {
+	if r.foreign != nil {
+		return r.foreign
+	}
+	return r.undecodable
+}
+
+// replicas reads the service's replicas and judges each. A replica that fails is
+// recorded and not an error: the action's earlier refusals still come first.
 func (r *reader) replicas(ctx context.Context) error {
 	ev := r.ev
-	at := Ref{v1beta1.InferenceReplicaKind, v1beta1.InferenceReplicaResource, ev.Namespace, ""}
+	at := ev.replicaRef("")
 	raw, err := r.client.List(ctx, at, v1beta1.InferenceServiceLabel+"="+ev.Name, maxReplicas+1)
 	if errors.Is(err, errTooLarge) {
 		return Refuse(MsgBounds, "TooLarge: the InferenceReplicas of the service are over 32 MiB together")
@@ -26,49 +43,123 @@ func (r *reader) replicas(ctx context.Context) error {
 	if err != nil {
 		return readError(err, at, ev)
 	}
-	ev.replicaRaw = raw
-	var list v1beta1.InferenceReplicaList
+	var list struct {
+		Metadata struct {
+			Continue string `json:"continue"`
+		} `json:"metadata"`
+		Items []json.RawMessage `json:"items"`
+	}
 	if err := decode(raw, &list); err != nil {
 		return r.undecodable(err, at)
 	}
-	if len(list.Items) > maxReplicas || list.Continue != "" {
-		ev.replicaProblem = Refuse(MsgBounds, fmt.Sprintf("more than %d InferenceReplicas carry the label %s=%s", maxReplicas, v1beta1.InferenceServiceLabel, ev.Name))
+	if len(list.Items) > maxReplicas || list.Metadata.Continue != "" {
+		ev.listProblem = Refuse(MsgBounds, fmt.Sprintf("more than %d InferenceReplicas carry the label %s=%s", maxReplicas, v1beta1.InferenceServiceLabel, ev.Name))
 		return nil
 	}
-	// Every replica that claims the service is checked, also one of a component
+	// Every replica that claims the service is judged, also one of a component
 	// that left the spec: its work would be part of what the action does.
-	for i := range list.Items {
-		replica := &list.Items[i]
-		if e := ev.checkOwned(replica); e != nil {
-			ev.replicaProblem = e
-			return nil
+	for _, item := range list.Items {
+		replica := Replica{Object: &v1beta1.InferenceReplica{}}
+		if err := decode(item, replica.Object); err != nil {
+			return r.undecodable(err, at)
 		}
-		decoded, e := ev.decodeRows(replica)
-		if e != nil {
-			ev.replicaProblem = e
-			return nil
-		}
-		ev.Replicas = append(ev.Replicas, Replica{Object: replica, Rows: decoded})
+		ev.stored = append(ev.stored, stored{ev.replicaRef(replica.Object.Name), item})
+		replica.foreign = ev.checkOwned(replica.Object)
+		replica.Rows, replica.undecodable = ev.decodeRows(replica.Object)
+		ev.Replicas = append(ev.Replicas, replica)
 	}
 	order := v1beta1.Components()
 	slices.SortStableFunc(ev.Replicas, func(a, b Replica) int {
 		return slices.Index(order, a.Object.Spec.Component) - slices.Index(order, b.Object.Spec.Component)
 	})
+	return nil
+}
+
+// selected reads the component's replica, or its scale, by itself.
+func (r *reader) selected(ctx context.Context, reads Reads) error {
+	ev := r.ev
+	found := ev.replica(reads.Component)
+	if found == nil {
+		return nil
+	}
+	ref := ev.replicaRef(found.Object.Name)
+	get := r.client.Get
+	if reads.Scale {
+		ref.Kind, get = kindScale, r.client.GetScale
+	}
+	raw, err := get(ctx, ref)
+	if errors.Is(err, errTooLarge) {
+		return tooLarge(ref)
+	}
+	if err != nil {
+		return readError(err, ref, ev)
+	}
+	var o struct {
+		Metadata struct {
+			UID             string `json:"uid"`
+			ResourceVersion string `json:"resourceVersion"`
+		} `json:"metadata"`
+		Spec struct {
+			Replicas *int32 `json:"replicas"`
+		} `json:"spec"`
+	}
+	if err := decode(raw, &o); err != nil {
+		return r.undecodable(err, ref)
+	}
+	if reads.Scale {
+		ev.stored = append(ev.stored, stored{ref, raw})
+	}
+	ev.Selected = &Selected{o.Metadata.UID, o.Metadata.ResourceVersion, o.Spec.Replicas}
+	return nil
+}
+
+// replicasProblem is the first reason not to trust the replicas as a whole.
+func (ev *Evidence) replicasProblem() *Error {
+	if ev.listProblem != nil {
+		return ev.listProblem
+	}
+	for i := range ev.Replicas {
+		if e := ev.Replicas[i].problem(); e != nil {
+			return e
+		}
+	}
 	for _, c := range ev.Native {
 		if ev.replica(c) == nil {
-			ev.replicaProblem = Refuse(MsgStale, "Missing: InferenceReplica "+Quote(v1beta1.ReplicaName(ev.Name, c))+" of component "+string(c)+" isn't there yet",
+			return Refuse(MsgStale, "Missing: InferenceReplica "+Quote(v1beta1.ReplicaName(ev.Name, c))+" of component "+string(c)+" isn't there yet",
 				ev.waitForController())
-			return nil
 		}
 	}
 	return nil
 }
 
+// replica is the first replica that claims a component.
 func (ev *Evidence) replica(c v1beta1.ComponentType) *Replica {
 	for i := range ev.Replicas {
 		if ev.Replicas[i].Object.Spec.Component == c {
 			return &ev.Replicas[i]
 		}
+	}
+	return nil
+}
+
+// claims counts the replicas that claim a component.
+func (ev *Evidence) claims(c v1beta1.ComponentType) int {
+	n := 0
+	for i := range ev.Replicas {
+		if ev.Replicas[i].Object.Spec.Component == c {
+			n++
+		}
+	}
+	return n
+}
+
+// lag says why a replica doesn't show what the controller last decided; nil when
+// it does.
+func (ev *Evidence) lag(r *Replica) *Error {
+	o := r.Object
+	if o.Status.ObservedGeneration != o.Generation {
+		return Refuse(MsgStale, fmt.Sprintf("InferenceReplica %s: status.observedGeneration is %d and the replica is at generation %d",
+			Quote(o.Name), o.Status.ObservedGeneration, o.Generation), ev.waitForController())
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -37,6 +38,11 @@ type ActionResult struct {
 	Applied      bool   `json:"applied"`
 	Message      string `json:"message"`
 	FollowUp     string `json:"followUp"`
+	// Revision is the full name of the revision behind RevisionHash, where a
+	// command that reads the outcome asks for it.
+	Revision string `json:"revision,omitempty"`
+	// Scale is set by the action of that name.
+	Scale *ScaleResult `json:"scale,omitempty"`
 }
 
 // Default messages of the three modes; an action may word the last one.
@@ -64,7 +70,11 @@ func PrintResult(w io.Writer, r *ActionResult, format Output) error {
 		}
 		buf.Write(b)
 	default:
-		if err := printTable(&buf, r); err != nil {
+		rows := resultRows(r)
+		if r.Scale != nil {
+			rows = scaleRows(r, format == OutputWide)
+		}
+		if err := printTable(&buf, rows); err != nil {
 			return err
 		}
 	}
@@ -80,9 +90,9 @@ func EncodeJSON(w io.Writer, v any) error {
 	return enc.Encode(v)
 }
 
-func printTable(w io.Writer, r *ActionResult) error {
-	rows := [][2]string{
-		{"FIELD", "VALUE"},
+// resultRows is the table of an action without rows of its own.
+func resultRows(r *ActionResult) [][2]string {
+	return [][2]string{
 		{"action", r.Action},
 		{"target", r.Target.Kind + "/" + r.Target.Namespace + "/" + r.Target.Name},
 		{"dry-run", string(r.DryRun)},
@@ -92,9 +102,12 @@ func printTable(w io.Writer, r *ActionResult) error {
 		{"revision-hash", r.RevisionHash},
 		{"message", r.Message},
 		{"follow-up", r.FollowUp},
-		{"hint", "Use -o json or -o yaml for full values."},
 	}
+}
+
+func printTable(w io.Writer, rows [][2]string) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
+	rows = slices.Concat([][2]string{{"FIELD", "VALUE"}}, rows, [][2]string{{"hint", "Use -o json or -o yaml for full values."}})
 	for _, row := range rows {
 		_, _ = tw.Write([]byte(row[0] + "\t" + cut(row[1]) + "\n"))
 	}

@@ -23,7 +23,7 @@ func Resume(discard bool) *Action {
 	}
 	keys := []string{v1beta1.RolloutPausedAnnotation}
 	if discard {
-		a.NeedsYes = FlagDiscard
+		a.Demand = needsYes(FlagDiscard)
 		keys = append(keys, mailboxes...)
 	} else {
 		a.Refusals = append(a.Refusals, refuseMailbox(func(ev *Evidence) string {
@@ -31,12 +31,12 @@ func Resume(discard bool) *Action {
 		}))
 	}
 	a.Refusals = append(a.Refusals, refuseUnsafe(keys...))
-	a.Change = func(*Evidence) []Annotation {
+	a.Change = func(*Evidence) Change {
 		var gone []Annotation
 		for _, k := range keys {
 			gone = append(gone, Annotation{Key: k})
 		}
-		return gone
+		return Change{Annotations: gone}
 	}
 	return a
 }
@@ -56,11 +56,11 @@ func refuseNotPaused(ev *Evidence) *Error {
 func previewResume(discard bool) func(*Evidence) ([]Row, []string) {
 	return func(ev *Evidence) ([]Row, []string) {
 		depth, _ := ev.Annotation(v1beta1.RolloutPausedAnnotation)
-		rows := []Row{
-			{"Pause depth", depth},
-			{"Remove annotation", v1beta1.RolloutPausedAnnotation},
-			{"Value", Quote(depth)},
-		}
+		rows := append(serviceRows(ev, "rollout resume"),
+			Row{"Pause depth", depth},
+			Row{"Remove annotation", v1beta1.RolloutPausedAnnotation},
+			Row{"Value", Quote(depth)},
+		)
 		if discard {
 			for _, key := range mailboxes {
 				if v, ok := ev.Annotation(key); ok {
