@@ -22,7 +22,7 @@ const DefaultOMENamespace = "ome"
 // App is the plugin with its world injected.
 type App struct {
 	Streams guarded.Streams
-	Clock   clock.PassiveClock
+	Clock   clock.Clock
 	// Budget bounds a guarded action.
 	Budget time.Duration
 	// WrapConfig, if set, changes the connection before it is used.
@@ -79,6 +79,8 @@ func (a *App) Command() *cobra.Command {
 		a.rollout(),
 		a.instance(),
 		a.scale(),
+		a.autoscale(),
+		a.wait(),
 		a.version(),
 	)
 	return root

@@ -5,10 +5,8 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/yaml"
 
-	"ome.io/ome/api/v1beta1"
 	"ome.io/ome/internal/guarded"
 	"ome.io/ome/internal/view"
 )
@@ -57,37 +55,17 @@ func (a *App) showRolloutStatus(cmd *cobra.Command, name string, format guarded.
 	if err != nil {
 		return err
 	}
-	client, err := guarded.NewClient(conn.Config, v1beta1.GroupVersion, 0)
+	service, err := newReads(a, conn).service(cmd.Context(), name)
 	if err != nil {
-		return guarded.Usage("get InferenceService: " + guarded.Clean(err.Error()))
-	}
-	ref := guarded.Ref{Kind: v1beta1.InferenceServiceKind, Resource: v1beta1.InferenceServiceResource, Namespace: conn.Namespace, Name: name}
-	raw, err := client.Get(cmd.Context(), ref)
-	if err != nil {
-		details := []string{guarded.ClassOf(err) + ": " + ref.String()}
-		where := " -n " + guarded.ShellQuote(conn.Namespace)
-		if conn.Context != "" {
-			where += " --context=" + guarded.ShellQuote(conn.Context)
-		}
-		switch {
-		case apierrors.IsNotFound(err):
-			details = append(details, "to see what is there: kubectl get inferenceservices.ome.io"+where)
-		case apierrors.IsForbidden(err):
-			details = append(details, "to check your rights: kubectl auth can-i get inferenceservices.ome.io"+where)
-		}
-		return asError("get InferenceService: "+guarded.ServerText(err), err, details...)
-	}
-	var service v1beta1.InferenceService
-	if err := guarded.Decode(raw, &service); err != nil {
-		return guarded.Usage("get InferenceService: the answer can't be read: " + guarded.Clean(err.Error()))
+		return err
 	}
 	now := a.Clock.Now()
-	report := view.BuildRolloutStatus(&service, now)
+	report := view.BuildRolloutStatus(service, now)
 	var buf bytes.Buffer
 	switch format {
 	case guarded.OutputTable:
 		if a.Streams.OutIsTerminal {
-			buf.WriteString(view.RolloutStatusSentence(&service, report, now) + "\n\n")
+			buf.WriteString(view.RolloutStatusSentence(service, report, now) + "\n\n")
 		}
 		err = view.RolloutStatusTable(report).Write(&buf, a.Streams.Width)
 	case guarded.OutputWide:
