@@ -2,8 +2,6 @@ package core
 
 import (
 	"fmt"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -245,39 +243,4 @@ func (c *component) minReadySeconds() int32 {
 		return c.Template.MinReadySeconds
 	}
 	return c.Replica.Spec.MinReadySeconds
-}
-
-// liveRevisions are the names that rows, status or spec still refer to.
-func (c *component) liveRevisions() map[string]bool {
-	live := map[string]bool{c.target.Name: true, c.status.CurrentRevision: true, c.status.UpdateRevision: true}
-	for i := range c.result.Rows {
-		live[c.result.Rows[i].RunningRevision] = true
-		live[c.result.Rows[i].TargetRevision] = true
-	}
-	for i := range c.status.RetryBlocks {
-		live[c.status.RetryBlocks[i].TargetRevision] = true
-	}
-	delete(live, "")
-	return live
-}
-
-// prune chooses revisions past the history limit for deletion.
-func (c *component) prune(w *World) {
-	limit := int(w.Settings.Lifecycle.RevisionHistoryLimit)
-	if w.Service != nil {
-		if n, err := strconv.Atoi(w.Service.Annotations[v1beta1.RevisionHistoryLimitAnnotation]); err == nil && n > 0 {
-			limit = n
-		}
-	}
-	var keep *int
-	if limit > 0 {
-		keep = &limit
-	}
-	if len(c.Revisions) <= limit {
-		return
-	}
-	owned := slices.DeleteFunc(slices.Clone(c.Revisions), func(cr *appsv1.ControllerRevision) bool {
-		return !metav1.IsControlledBy(cr, c.Replica)
-	})
-	c.out.DeleteRevisions = revision.Prune(owned, c.liveRevisions(), keep)
 }

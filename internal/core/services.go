@@ -142,38 +142,6 @@ func desiredServices(w *World, components []*component) (out []wantedService, un
 	return append(out, wantedService{name: w.Key.Name, c: front, ports: ports}), unsure
 }
 
-// revisionsInUse are the names that rows, status or spec still refer to, sorted.
-// Neighbours mostly agree, and there are only ever a few names, so a short list is
-// searched rather than a map filled.
-func (c *component) revisionsInUse() []string {
-	names := make([]string, 0, 4)
-	add := func(name string) {
-		if name != "" && !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	add(c.target.Name)
-	add(c.status.CurrentRevision)
-	add(c.status.UpdateRevision)
-	var running, target string // of the row before
-	for i := range c.result.Rows {
-		row := &c.result.Rows[i]
-		if row.RunningRevision != running {
-			running = row.RunningRevision
-			add(running)
-		}
-		if row.TargetRevision != target {
-			target = row.TargetRevision
-			add(target)
-		}
-	}
-	for i := range c.status.RetryBlocks {
-		add(c.status.RetryBlocks[i].TargetRevision)
-	}
-	slices.Sort(names)
-	return names
-}
-
 // entry is the component that the front Service selects: the router where one is
 // declared, else the engine. The one that is selected now stays as long as it
 // serves and its successor does not.
