@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -25,6 +27,8 @@ type pass struct {
 	// stopped are the components whose writes stopped early; committed are those
 	// whose status was written, or needed no write.
 	stopped, committed map[v1beta1.ComponentType]bool
+	// notes are events of the shell's own.
+	notes []core.Event
 }
 
 // errStopped ends a component's writes. The reason was recorded where it happened.
@@ -171,34 +175,22 @@ func (p *pass) replicaStatus(ctx context.Context, replica *v1beta1.InferenceRepl
 	if patch == nil {
 		return replica, nil
 	}
-	// What a generation of the spec did to the status is never mere chatter.
-	urgent := d.ReplicaStatusUrgent || next.ObservedGeneration != replica.Status.ObservedGeneration
+	// What a generation of the spec did to the status is never mere chatter, nor is
+	// what a request or an event tells of: those come after it.
+	urgent := d.ReplicaStatusUrgent || next.ObservedGeneration != replica.Status.ObservedGeneration ||
+		len(d.RemoveReplicaAnnotations)+len(d.Events) > 0
 	if due := held(urgent, p.lastReplicaWrite(d.Type), p.world.Now); !due.IsZero() {
 		p.hold(d.Type, WriteReplicaStatus, due)
 		return replica, nil
 	}
 	target := &v1beta1.InferenceReplica{ObjectMeta: named(replica)}
 	err = p.send(ctx, &Write{Kind: WriteReplicaStatus, Component: d.Type, Verb: VerbPatch, Subresource: "status", Object: target, PatchType: types.MergePatchType, Patch: patch})
-	p.countReplicaStatus(replica, &next, target, d.Type, err)
+	p.accountForStatus(replica, &next, d.Type, err)
 	if err != nil {
 		return nil, err
 	}
 	p.replicaWrite(d.Type)
 	return target, nil
-}
-
-func (p *pass) countReplicaStatus(before *v1beta1.InferenceReplica, next *v1beta1.InferenceReplicaStatus, after *v1beta1.InferenceReplica, c v1beta1.ComponentType, err error) {
-	from := metrics.Encoding(before.Status.InstanceStatusColumns != nil)
-	to := metrics.Encoding(next.InstanceStatusColumns != nil)
-	if err != nil {
-		metrics.ReplicaStatusWrite(to, metrics.ResultError)
-		return
-	}
-	metrics.ReplicaStatusWrite(to, metrics.ResultOK)
-	metrics.ReplicaStatusBytes(after.Namespace, after.Name, string(c), to, sizeOf(next))
-	if from != to && before.Status.Replicas > 0 {
-		metrics.ReplicaStatusConverted(from, to)
-	}
 }
 
 // pods sends the pod calls that the replica's status authorizes, side by side.
@@ -208,8 +200,14 @@ func (p *pass) pods(ctx context.Context, c v1beta1.ComponentType, actions []core
 	var mu sync.Mutex
 	var stopped error
 	now := metav1.NewTime(p.world.Now)
+	p.mu.Lock()
+	p.tally(c).reachedPods = true
+	p.mu.Unlock()
 	for i := range actions {
 		a := &actions[i]
+		if a.Verb == core.PodCreate && !p.again(c, a).IsZero() {
+			continue // refused a moment ago; settlePods wakes for it
+		}
 		release, err := p.slot(ctx)
 		if err != nil {
 			wg.Wait()
@@ -248,11 +246,23 @@ func podWrite(a *core.PodAction, now metav1.Time) (*Write, error) {
 			Kind: WritePodGate, Verb: VerbPatch, Subresource: "status", Object: &corev1.Pod{ObjectMeta: named(a.Pod)},
 			PatchType: types.StrategicMergePatchType, Patch: patch,
 		}, nil
+	case core.PodUpdate:
+		patch, err := podPatch(a.Pod, a.Patch)
+		if err != nil {
+			return nil, err
+		}
+		return &Write{
+			Kind: WritePodUpdate, Verb: VerbPatch, Object: &corev1.Pod{ObjectMeta: named(a.Pod)},
+			PatchType: types.StrategicMergePatchType, Patch: patch,
+		}, nil
 	case core.PodDelete:
 		return &Write{Kind: WritePodDelete, Verb: VerbDelete, Object: &corev1.Pod{ObjectMeta: named(a.Pod)}, UID: a.Pod.UID}, nil
-	case core.PodKill:
-		now := int64(0)
-		return &Write{Kind: WritePodDelete, Verb: VerbDelete, Object: &corev1.Pod{ObjectMeta: named(a.Pod)}, UID: a.Pod.UID, GracePeriod: &now}, nil
+	case core.PodForceDelete, core.PodKill:
+		kind, now := WritePodForceDelete, int64(0)
+		if a.Verb == core.PodKill {
+			kind = WritePodDelete
+		}
+		return &Write{Kind: kind, Verb: VerbDelete, Object: &corev1.Pod{ObjectMeta: named(a.Pod)}, UID: a.Pod.UID, GracePeriod: &now}, nil
 	}
 	return nil, fmt.Errorf("unknown pod action %q", a.Verb)
 }
@@ -329,41 +339,34 @@ func (p *pass) services(ctx context.Context) {
 	wg.Wait()
 }
 
+// annotations removes the requests that were answered. The answer to a replica's is
+// in its status, so that must have been written; whether pods moved since does not
+// matter.
 func (p *pass) annotations(ctx context.Context) {
-	if p.world.Service == nil {
-		return
+	for i := range p.decision.Components {
+		d := &p.decision.Components[i]
+		replica := p.read(d.Type).Replica
+		if replica == nil || !p.committed[d.Type] {
+			continue
+		}
+		target := &v1beta1.InferenceReplica{ObjectMeta: named(replica)}
+		p.removeAnnotations(ctx, Write{Kind: WriteReplicaAnnotation, Component: d.Type, Object: target}, replica.UID, d.RemoveReplicaAnnotations)
 	}
-	for key, value := range p.decision.RemoveAnnotations {
-		patch, err := removeAnnotationPatch(key, value)
+	if isvc := p.world.Service; isvc != nil {
+		target := &v1beta1.InferenceService{ObjectMeta: named(isvc)}
+		p.removeAnnotations(ctx, Write{Kind: WriteAnnotation, Object: target}, isvc.UID, p.decision.RemoveAnnotations)
+	}
+}
+
+func (p *pass) removeAnnotations(ctx context.Context, w Write, uid types.UID, consumed map[string]string) {
+	for _, key := range slices.Sorted(maps.Keys(consumed)) {
+		patch, err := removeAnnotationPatch(uid, key, consumed[key])
 		if err != nil {
 			p.failed(err)
 			continue
 		}
-		_ = p.send(ctx, &Write{
-			Kind: WriteAnnotation, Verb: VerbPatch, Object: &v1beta1.InferenceService{ObjectMeta: named(p.world.Service)},
-			PatchType: types.JSONPatchType, Patch: patch,
-		})
-	}
-}
-
-// events are best effort. Those of a component whose status could not be written
-// come with the pass that writes it.
-func (p *pass) events() {
-	for _, e := range p.decision.Events {
-		if p.recorder == nil || e.Object != "" && !p.committed[e.Object] {
-			continue
-		}
-		kind := corev1.EventTypeNormal
-		if e.Warning {
-			kind = corev1.EventTypeWarning
-		}
-		replica := p.read(e.Object).Replica
-		switch {
-		case e.Object != "" && replica != nil:
-			p.recorder.Eventf(replica, p.related(), kind, e.Reason, eventAction, "%s", note(e.Message))
-		case p.world.Service != nil:
-			p.recorder.Eventf(p.world.Service, nil, kind, e.Reason, eventAction, "%s", note(e.Message))
-		}
+		w.Verb, w.PatchType, w.Patch = VerbPatch, types.JSONPatchType, patch
+		_ = p.send(ctx, &w)
 	}
 }
 

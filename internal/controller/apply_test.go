@@ -45,6 +45,7 @@ func fullBench(t *testing.T) *bench {
 				{Verb: core.PodCreate, Pod: testPod("new", v1beta1.EngineComponent)},
 				{Verb: core.PodUnserve, Pod: old, Reason: "Replaced"},
 			},
+			RemoveReplicaAnnotations: map[string]string{v1beta1.ReleaseHeldRevisionAnnotation: "0a1b2c3d"},
 		}, {
 			Type:          v1beta1.DecoderComponent,
 			ReplicaStatus: &v1beta1.InferenceReplicaStatus{Replicas: 1, ObservedGeneration: 2}, ReplicaStatusUrgent: true,
@@ -68,7 +69,7 @@ func TestWritesInOrder(t *testing.T) {
 	stages := []string{
 		"revision create svc-engine-new", "service-status patch svc",
 		"replica patch svc-engine", "replica-status patch svc-engine", "pod-", "revision delete svc-engine-old",
-		"service ", "annotation patch svc",
+		"service ", "replica-annotation patch svc-engine", "annotation patch svc",
 	}
 	last := -1
 	for _, stage := range stages {
@@ -80,7 +81,8 @@ func TestWritesInOrder(t *testing.T) {
 	}
 	want := []string{
 		"annotation patch svc", "pod-create create new", "pod-delete delete d", "pod-gate patch old",
-		"replica patch svc-engine", "replica-status patch svc-decoder", "replica-status patch svc-engine",
+		"replica patch svc-engine", "replica-annotation patch svc-engine",
+		"replica-status patch svc-decoder", "replica-status patch svc-engine",
 		"revision create svc-engine-new", "revision delete svc-engine-old",
 		"service create created", "service delete gone", "service patch changed", "service-status patch svc",
 	}
@@ -105,28 +107,29 @@ func TestDependencies(t *testing.T) {
 	}{
 		"revision": {
 			fail:    "revision create svc-engine-new",
-			missing: []string{"pod-create create new", "pod-gate patch old", "replica patch svc-engine", "replica-status patch svc-engine", "revision delete svc-engine-old"},
+			missing: []string{"pod-create create new", "pod-gate patch old", "replica patch svc-engine", "replica-annotation patch svc-engine", "replica-status patch svc-engine", "revision delete svc-engine-old"},
 		},
 		"service status": {
 			fail: "service-status patch svc",
 			missing: []string{
 				"annotation patch svc", "pod-create create new", "pod-delete delete d", "pod-gate patch old",
-				"replica patch svc-engine", "replica-status patch svc-decoder", "replica-status patch svc-engine",
+				"replica patch svc-engine", "replica-annotation patch svc-engine", "replica-status patch svc-decoder", "replica-status patch svc-engine",
 				"revision delete svc-engine-old", "service create created", "service delete gone", "service patch changed",
 			},
 		},
 		"replica": {
 			fail:    "replica patch svc-engine",
-			missing: []string{"pod-create create new", "pod-gate patch old", "replica-status patch svc-engine", "revision delete svc-engine-old"},
+			missing: []string{"pod-create create new", "pod-gate patch old", "replica-annotation patch svc-engine", "replica-status patch svc-engine", "revision delete svc-engine-old"},
 		},
 		"replica status": {
 			fail:    "replica-status patch svc-engine",
-			missing: []string{"pod-create create new", "pod-gate patch old", "revision delete svc-engine-old"},
+			missing: []string{"pod-create create new", "pod-gate patch old", "replica-annotation patch svc-engine", "revision delete svc-engine-old"},
 		},
-		"a sibling's status": {fail: "replica-status patch svc-decoder", missing: []string{"pod-delete delete d"}},
-		"a pod":              {fail: "pod-gate patch old", missing: []string{"revision delete svc-engine-old"}},
-		"a Service":          {fail: "service create created"},
-		"an annotation":      {fail: "annotation patch svc"},
+		"a sibling's status":     {fail: "replica-status patch svc-decoder", missing: []string{"pod-delete delete d"}},
+		"a pod":                  {fail: "pod-gate patch old", missing: []string{"revision delete svc-engine-old"}},
+		"a Service":              {fail: "service create created"},
+		"an annotation":          {fail: "annotation patch svc"},
+		"a replica's annotation": {fail: "replica-annotation patch svc-engine"},
 	}
 	whole := fullBench(t)
 	if _, err := whole.pass(t); err != nil {
@@ -180,6 +183,7 @@ func TestAnswers(t *testing.T) {
 		"invalid merge patch":          {patch, invalid("bad"), refused},
 		"forbidden":                    {create, apierrors.NewForbidden(gr, "p", errors.New("quota")), refused},
 		"too many requests":            {create, apierrors.NewTooManyRequests("later", 1), failed},
+		"too large for etcd":           {patch, &apierrors.StatusError{ErrStatus: metav1.Status{Code: 500, Message: "etcdserver: request is too large"}}, refused},
 		"server timeout":               {create, apierrors.NewServerTimeout(gr, "create", 1), doubtful},
 		"internal error":               {create, apierrors.NewInternalError(errors.New("x")), doubtful},
 		"connection lost":              {create, errors.New("read tcp: connection reset by peer"), doubtful},
@@ -238,6 +242,48 @@ func TestGatePatch(t *testing.T) {
 		if diff := cmp.Diff(want, string(w.Patch)); diff != "" || w.Subresource != "status" || w.PatchType != types.StrategicMergePatchType {
 			t.Errorf("gate patch to %q (-want +got):\n%s", w.Subresource, diff)
 		}
+	}
+}
+
+// TestMailboxRemoval: a request goes only with the status that answers it, and only as
+// the request and from the object that were read.
+func TestMailboxRemoval(t *testing.T) {
+	b := fullBench(t)
+	b.decision.Components[0].UpdateReplica = nil
+	b.decision.Components[0].ReplicaStatusUrgent = false
+	b.decision.Components[0].ReplicaStatus.ObservedGeneration = 2
+	b.states.of(testKey).replicaWritten[v1beta1.EngineComponent] = b.clock.Now() // a mere counter would wait now
+	if _, err := b.pass(t); err != nil {
+		t.Fatal(err)
+	}
+	log := b.writer.log()
+	if status, removal := indexOf(log, "replica-status patch svc-engine"), indexOf(log, "replica-annotation"); status < 0 || removal < status {
+		t.Errorf("status at %d, removal at %d in %q", status, removal, log)
+	}
+	want := map[WriteKind]string{
+		WriteReplicaAnnotation: `[{"op":"test","path":"/metadata/uid","value":"engine-uid"},` +
+			`{"op":"test","path":"/metadata/annotations/ome.io~1release-held-revision","value":"0a1b2c3d"},` +
+			`{"op":"remove","path":"/metadata/annotations/ome.io~1release-held-revision"}]`,
+		WriteAnnotation: `[{"op":"test","path":"/metadata/uid","value":"svc-uid"},` +
+			`{"op":"test","path":"/metadata/annotations/ome.io~1rollout-promote","value":"abc123"},` +
+			`{"op":"remove","path":"/metadata/annotations/ome.io~1rollout-promote"}]`,
+	}
+	for _, w := range b.writer.writes {
+		if patch, ok := want[w.Kind]; ok {
+			if diff := cmp.Diff(patch, string(w.Patch)); diff != "" || w.PatchType != types.JSONPatchType || w.Subresource != "" {
+				t.Errorf("%s (-want +got):\n%s", w.Kind, diff)
+			}
+		}
+	}
+
+	// With nothing to write in the status, nothing keeps it.
+	b = newBench(t, testService(), testReplica(v1beta1.EngineComponent))
+	b.decision.Components = []core.ComponentDecision{{Type: v1beta1.EngineComponent, RemoveReplicaAnnotations: map[string]string{"a": "1", "b": "2"}}}
+	if _, err := b.pass(t); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"replica-annotation patch svc-engine", "replica-annotation patch svc-engine"}, b.writer.log()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

@@ -52,9 +52,16 @@ type fakeLive struct {
 	objects map[object]client.Object
 	err     error
 	reads   []object
+	// nodes are the cluster's; nodeReads are the names that were asked for.
+	mu        sync.Mutex
+	nodes     map[string]*corev1.Node
+	nodeReads []string
 }
 
 func (f *fakeLive) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	if node, ok := into.(*corev1.Node); ok {
+		return f.node(key.Name, node)
+	}
 	o := object{kindOf(into), key}
 	f.reads = append(f.reads, o)
 	if f.err != nil {
@@ -68,6 +75,21 @@ func (f *fakeLive) Get(_ context.Context, key client.ObjectKey, into client.Obje
 	into.SetLabels(obj.GetLabels())
 	into.SetUID(obj.GetUID())
 	into.SetOwnerReferences(obj.GetOwnerReferences())
+	return nil
+}
+
+func (f *fakeLive) node(name string, into *corev1.Node) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.nodeReads = append(f.nodeReads, name)
+	if f.err != nil {
+		return f.err
+	}
+	node, ok := f.nodes[name]
+	if !ok {
+		return apierrors.NewNotFound(schema.GroupResource{Resource: "nodes"}, name)
+	}
+	*into = *node.DeepCopy()
 	return nil
 }
 

@@ -24,12 +24,28 @@ type fence struct {
 	mu     sync.Mutex
 	floors map[kind]string
 	// deleted are objects we asked to delete, until the cache shows that.
-	deleted map[object]types.UID
+	deleted map[object]deletion
 	// unknown are objects whose write may or may not have arrived.
 	unknown map[object]bool
 	// since is when the fence first held a pass back; waits counts how often since then.
 	since time.Time
 	waits int
+}
+
+// deletion is a delete that was asked for.
+type deletion struct {
+	uid types.UID
+	// now is set when the object does not get time to end: it is gone at once, unless
+	// a finalizer holds it.
+	now bool
+}
+
+// pending says whether the cache still shows the object as it was before.
+func (d deletion) pending(cached client.Object) bool {
+	if cached.GetUID() != d.uid {
+		return false
+	}
+	return cached.GetDeletionTimestamp() == nil || d.now && len(cached.GetFinalizers()) == 0
 }
 
 // object names one object of a watched kind.
@@ -72,13 +88,13 @@ func (f *fence) raise(k kind, version string) {
 }
 
 // asked records a delete.
-func (f *fence) asked(o object, uid types.UID) {
+func (f *fence) asked(o object, d deletion) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.deleted == nil {
-		f.deleted = map[object]types.UID{}
+		f.deleted = map[object]deletion{}
 	}
-	f.deleted[o] = uid
+	f.deleted[o] = d
 }
 
 // doubt records a write whose outcome is not known.
@@ -114,7 +130,7 @@ func (f *fence) settle(ctx context.Context, live client.Reader, s stores) error 
 		case apierrors.IsNotFound(err):
 			// What the cache still holds under the name must go.
 			if cached, ok := getAs[client.Object](s[o.kind], o.storeKey()); ok {
-				f.asked(o, cached.GetUID())
+				f.asked(o, deletion{uid: cached.GetUID(), now: true})
 			}
 			f.mu.Lock()
 			delete(f.unknown, o)
@@ -137,8 +153,8 @@ func (f *fence) behind(s stores) string {
 		}
 		delete(f.floors, k)
 	}
-	for o, uid := range f.deleted {
-		if cached, ok := getAs[client.Object](s[o.kind], o.storeKey()); ok && cached.GetDeletionTimestamp() == nil && cached.GetUID() == uid {
+	for o, d := range f.deleted {
+		if cached, ok := getAs[client.Object](s[o.kind], o.storeKey()); ok && d.pending(cached) {
 			return fmt.Sprintf("%s is still cached, we deleted it", o)
 		}
 		delete(f.deleted, o)

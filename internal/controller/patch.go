@@ -3,15 +3,18 @@ package controller
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ome.io/ome/api/v1beta1"
+	"ome.io/ome/internal/core"
 )
 
 // difference returns the merge patch that turns before into after, bound to the
@@ -110,10 +113,47 @@ func gatePatch(pod *corev1.Pod, serving bool, reason string, now metav1.Time) ([
 	})
 }
 
-// removeAnnotationPatch removes a mailbox, unless it holds a newer request.
-func removeAnnotationPatch(key, value string) ([]byte, error) {
+// podPatch changes what a PodUpdate names, in one request bound to the pod that was
+// judged. A strategic merge finds containers by their names and puts them into the
+// order of the patch; those of a pod can't change places, so it has the pod's order.
+func podPatch(pod *corev1.Pod, change *core.PodPatch) ([]byte, error) {
+	if change == nil || len(change.Images)+len(change.Labels)+len(change.Annotations) == 0 {
+		return nil, errors.New("an update that changes nothing")
+	}
+	type container struct {
+		Name  string `json:"name"`
+		Image string `json:"image"`
+	}
+	var containers []container
+	for i := range pod.Spec.Containers {
+		name := pod.Spec.Containers[i].Name
+		if image, ok := change.Images[name]; ok {
+			containers = append(containers, container{name, image})
+		}
+	}
+	if len(containers) != len(change.Images) {
+		return nil, fmt.Errorf("an update of the images %v: not all of them are containers of the pod", change.Images)
+	}
+	meta := map[string]any{"uid": pod.UID, "resourceVersion": pod.ResourceVersion}
+	if len(change.Labels) > 0 {
+		meta["labels"] = change.Labels
+	}
+	if len(change.Annotations) > 0 {
+		meta["annotations"] = change.Annotations // a nil value becomes null, which removes
+	}
+	patch := map[string]any{"metadata": meta}
+	if len(containers) > 0 {
+		patch["spec"] = map[string]any{"containers": containers}
+	}
+	return json.Marshal(patch)
+}
+
+// removeAnnotationPatch removes a mailbox, unless it holds a newer request or its
+// object is another one by now.
+func removeAnnotationPatch(uid types.UID, key, value string) ([]byte, error) {
 	path := "/metadata/annotations/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
 	return json.Marshal([]map[string]any{
+		{"op": "test", "path": "/metadata/uid", "value": uid},
 		{"op": "test", "path": path, "value": value},
 		{"op": "remove", "path": path},
 	})

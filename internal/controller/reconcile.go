@@ -29,6 +29,7 @@ const (
 	passWrote    = "wrote"
 	passConflict = "conflict"
 	passFailed   = "failed"
+	passRefused  = "refused"
 	passWaited   = "waited"
 )
 
@@ -43,6 +44,7 @@ type reconciler struct {
 	clock    clock.PassiveClock
 	limits   *limits
 	states   states
+	nodes    nodes
 	decide   func(core.World) core.Decision
 
 	skipDrain bool
@@ -91,13 +93,17 @@ func (r *reconciler) pass(ctx context.Context, key types.NamespacedName) (time.D
 	for i := range world.Components {
 		c := &world.Components[i]
 		c.Refusal = state.refusals[c.Type].text
+		c.RefusedPods = told(state.refusedPods[c.Type])
 	}
+	assembled := r.clock.Since(now)
+	looked := r.nodes.look(ctx, r.live, &world)
+	start := r.clock.Now()
 	decision, err := r.decideOn(world)
 	if err != nil {
 		metrics.Pass(passFailed)
 		return state.failureDelay(), err
 	}
-	took := r.clock.Since(now)
+	took := assembled + r.clock.Since(start)
 	state.decided(now, took)
 	metrics.Stage("decide", took)
 	for i := range decision.Components {
@@ -113,7 +119,10 @@ func (r *reconciler) pass(ctx context.Context, key types.NamespacedName) (time.D
 		},
 		world: world, decision: decision,
 	}
-	start := r.clock.Now()
+	if !looked.IsZero() {
+		p.wakes = append(p.wakes, looked)
+	}
+	start = r.clock.Now()
 	p.run(ctx)
 	if p.sent > 0 {
 		metrics.Stage("write", r.clock.Since(start))
@@ -162,7 +171,7 @@ func (r *reconciler) result(ctx context.Context, p *pass) (time.Duration, error)
 		if until > 0 {
 			delay = min(delay, max(until, paceLeast))
 		}
-		return delay, summary(p.errs)
+		return delay, summary(slices.Concat(p.errs, p.turnedDown))
 	}
 	p.state.failures = 0
 	if len(p.conflicts) > 0 {
@@ -172,6 +181,10 @@ func (r *reconciler) result(ctx context.Context, p *pass) (time.Duration, error)
 		return p.state.conflictDelay(), nil
 	}
 	p.state.conflicts = 0
+	if len(p.turnedDown) > 0 {
+		metrics.Pass(passRefused)
+		return until, summary(p.turnedDown)
+	}
 	if p.sent > 0 {
 		metrics.Pass(passWrote)
 	} else {

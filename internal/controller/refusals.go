@@ -40,6 +40,10 @@ type tally struct {
 	// held are writes that were put off; finished is set when no write was left out.
 	held     map[WriteKind]bool
 	finished bool
+	// pods are the answers to the creations that were sent, by pod name; reachedPods is
+	// set when nothing before the pods stopped the component.
+	pods        map[string]podAnswer
+	reachedPods bool
 }
 
 // tally returns the component's; s.mu must be held.
@@ -49,7 +53,7 @@ func (s *sender) tally(c v1beta1.ComponentType) *tally {
 	}
 	t, ok := s.tallies[c]
 	if !ok {
-		t = &tally{held: map[WriteKind]bool{}}
+		t = &tally{held: map[WriteKind]bool{}, pods: map[string]podAnswer{}}
 		s.tallies[c] = t
 	}
 	return t
@@ -79,23 +83,34 @@ func (s *sender) unaccepted(w *Write, refusedWith string) {
 func (p *pass) settleRefusals(now time.Time) {
 	known := p.state.refusals
 	next := map[v1beta1.ComponentType]refusal{}
+	pods := map[v1beta1.ComponentType]map[string]refusedPod{}
+	news := false
 	for i := range p.decision.Components {
 		d := &p.decision.Components[i]
 		t := p.tally(d.Type)
+		if refused := p.settlePods(d, t); len(refused) > 0 {
+			pods[d.Type] = refused
+		}
+		news = news || !sameRefusals(pods[d.Type], p.state.refusedPods[d.Type])
+
+		now := t.refused
+		if first := firstRefused(pods[d.Type]); first != nil && (now == nil || first.before(now)) {
+			now = first
+		}
 		old, had := known[d.Type]
 		switch {
-		case t.refused != nil:
-			next[d.Type] = *t.refused
-		case had && p.asks(d, old.kind) && (!t.finished || t.failed || t.held[old.kind]):
+		case now != nil:
+			next[d.Type] = *now
+		case had && old.kind != WritePodCreate && p.asks(d, old.kind) && (!t.finished || t.failed || t.held[old.kind]):
 			next[d.Type] = old
 		}
 	}
-	news := len(next) != len(known)
+	news = news || len(next) != len(known)
 	for c := range next {
 		_, had := known[c]
 		news = news || !had
 	}
-	p.state.refusals = next
+	p.state.refusals, p.state.refusedPods = next, pods
 	if news {
 		p.wakes = append(p.wakes, now.Add(paceLeast))
 	}
@@ -117,8 +132,14 @@ func (p *pass) asks(d *core.ComponentDecision, k WriteKind) bool {
 		return verbs(core.PodCreate)
 	case WritePodGate:
 		return verbs(core.PodServe, core.PodUnserve)
+	case WritePodUpdate:
+		return verbs(core.PodUpdate)
 	case WritePodDelete:
 		return verbs(core.PodDelete, core.PodKill)
+	case WritePodForceDelete:
+		return verbs(core.PodForceDelete)
+	case WriteReplicaAnnotation:
+		return len(d.RemoveReplicaAnnotations) > 0
 	case WriteService:
 		return slices.ContainsFunc(slices.Concat(p.decision.CreateServices, p.decision.UpdateServices, p.decision.DeleteServices),
 			func(s *corev1.Service) bool { return componentOf(s) == d.Type })

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ome.io/ome/api/v1beta1"
+	"ome.io/ome/internal/core"
 	"ome.io/ome/internal/metrics"
 )
 
@@ -41,9 +42,12 @@ type sender struct {
 	mu        sync.Mutex
 	errs      []error
 	conflicts []string
-	sent      int
-	told      map[WriteKind]bool
-	tallies   map[v1beta1.ComponentType]*tally
+	// turnedDown are pod creations that were refused: asking again later is all that
+	// can be done, so they don't slow the key down as errors do.
+	turnedDown []error
+	sent       int
+	told       map[WriteKind]bool
+	tallies    map[v1beta1.ComponentType]*tally
 }
 
 // writeTimeout bounds one write. A pass whose answer does not come must end.
@@ -102,10 +106,13 @@ func (s *sender) send(ctx context.Context, w *Write) error {
 	if result != written {
 		s.unaccepted(w, "")
 	}
+	if w.Kind == WritePodCreate {
+		s.tried(w, result == written)
+	}
 	switch result {
 	case written:
 		if w.Verb == VerbDelete {
-			s.state.fence.asked(o, w.UID)
+			s.state.fence.asked(o, deletion{uid: w.UID, now: w.GracePeriod != nil && *w.GracePeriod == 0})
 		} else {
 			s.state.fence.wrote(o.kind, w.Object.GetResourceVersion())
 		}
@@ -123,6 +130,11 @@ func (s *sender) send(ctx context.Context, w *Write) error {
 	case refused:
 		s.unaccepted(w, refusalText(err))
 		s.tell(o, w, err)
+		err = fmt.Errorf("%s of %s: %w", w.Verb, o, err)
+		if w.Kind == WritePodCreate {
+			return s.turnDown(w, kindOfRefusal(err), err)
+		}
+		return s.failed(err)
 	}
 	return s.failed(fmt.Errorf("%s of %s: %w", w.Verb, o, err))
 }
@@ -143,6 +155,9 @@ func (s *sender) taken(ctx context.Context, w *Write, o object, cause error) err
 	case err != nil:
 		return s.failed(fmt.Errorf("%s: reading what has its name: %w", o, err))
 	case ours(obj, w.Object, s.key.Name):
+		if w.Kind == WritePodCreate {
+			s.tried(w, true)
+		}
 		s.state.fence.wrote(o.kind, obj.GetResourceVersion())
 		s.mu.Lock()
 		s.conflicts = append(s.conflicts, fmt.Sprintf("create of %s: it exists", o))
@@ -152,7 +167,10 @@ func (s *sender) taken(ctx context.Context, w *Write, o object, cause error) err
 	err = fmt.Errorf("%s exists and does not belong to InferenceService %s (%s); delete or rename it", o, s.key, ownerOf(obj))
 	s.unaccepted(w, err.Error())
 	s.tell(o, w, err)
-	return s.failed(errors.Join(err, cause))
+	if err = errors.Join(err, cause); w.Kind == WritePodCreate {
+		return s.turnDown(w, core.RefusedOther, err)
+	}
+	return s.failed(err)
 }
 
 // ours says whether the caches show an object to the key's passes and core takes

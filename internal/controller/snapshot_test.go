@@ -338,15 +338,15 @@ func TestUnusedSettingsAreToldOnce(t *testing.T) {
 		}
 		return out
 	}
-	const warning = "Warning SettingNotUsed lifecycle: teardown.deadline: not used by this release; remove it, or expect nothing of it"
+	const warning = "Warning SettingNotUsed lifecycle: scaleDownRequeueInterval: not used by this release; remove it, or expect nothing of it"
 	for i, step := range []struct {
 		lifecycle string
 		want      []string
 	}{
-		{`{"teardown": {"deadline": "1h"}}`, []string{warning}},
-		{`{"teardown": {"deadline": "2h"}}`, nil},
+		{`{"scaleDownRequeueInterval": "1h"}`, []string{warning}},
+		{`{"scaleDownRequeueInterval": "2h"}`, nil},
 		{`{}`, nil},
-		{`{"teardown": {"deadline": "1h"}}`, []string{warning}},
+		{`{"scaleDownRequeueInterval": "1h"}`, []string{warning}},
 	} {
 		if diff := cmp.Diff(step.want, told(step.lifecycle)); diff != "" {
 			t.Errorf("step %d (-want +got):\n%s", i, diff)

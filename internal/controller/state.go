@@ -38,6 +38,12 @@ type keyState struct {
 	failures  int
 	// refusals are the last refused writes, until they are accepted or no longer asked for.
 	refusals map[v1beta1.ComponentType]refusal
+	// refusedPods are the refused creations that are still wanted, by pod name.
+	refusedPods map[v1beta1.ComponentType]map[string]refusedPod
+	// undecodable is why a replica's rows could not be read, oversized that its status
+	// could not be stored: each is told once, until it is over.
+	undecodable map[v1beta1.ComponentType]string
+	oversized   map[v1beta1.ComponentType]bool
 	// serviceWritten and replicaWritten are when a status was last written.
 	serviceWritten time.Time
 	replicaWritten map[v1beta1.ComponentType]time.Time
@@ -94,7 +100,11 @@ func (s *states) of(key types.NamespacedName) *keyState {
 	}
 	k, ok := s.all[key]
 	if !ok {
-		k = &keyState{replicaWritten: map[v1beta1.ComponentType]time.Time{}}
+		k = &keyState{
+			replicaWritten: map[v1beta1.ComponentType]time.Time{},
+			undecodable:    map[v1beta1.ComponentType]string{},
+			oversized:      map[v1beta1.ComponentType]bool{},
+		}
 		s.all[key] = k
 	}
 	return k

@@ -25,17 +25,25 @@ const (
 	WriteReplicaStatus WriteKind = "replica-status"
 	WritePodCreate     WriteKind = "pod-create"
 	WritePodGate       WriteKind = "pod-gate"
-	WritePodDelete     WriteKind = "pod-delete"
-	WriteService       WriteKind = "service"
-	WriteAnnotation    WriteKind = "annotation"
-	WriteSettings      WriteKind = "settings"
+	// WritePodUpdate changes images, labels and annotations of a pod in place.
+	WritePodUpdate WriteKind = "pod-update"
+	WritePodDelete WriteKind = "pod-delete"
+	// WritePodForceDelete removes a pod's object without waiting for its node.
+	WritePodForceDelete WriteKind = "pod-force-delete"
+	WriteService        WriteKind = "service"
+	// WriteReplicaAnnotation and WriteAnnotation remove an answered request of a
+	// replica and of the service.
+	WriteReplicaAnnotation WriteKind = "replica-annotation"
+	WriteAnnotation        WriteKind = "annotation"
+	WriteSettings          WriteKind = "settings"
 )
 
 // WriteKinds lists the kinds of writes in the order of a pass.
 func WriteKinds() []WriteKind {
 	return []WriteKind{
 		WriteRevision, WriteServiceStatus, WriteReplica, WriteReplicaStatus,
-		WritePodCreate, WritePodGate, WritePodDelete, WriteService, WriteAnnotation, WriteSettings,
+		WritePodCreate, WritePodGate, WritePodUpdate, WritePodDelete, WritePodForceDelete,
+		WriteService, WriteReplicaAnnotation, WriteAnnotation, WriteSettings,
 	}
 }
 
@@ -141,6 +149,8 @@ func classify(w *Write, err error) outcome {
 	}
 	s := status.Status()
 	switch {
+	case tooLarge(err):
+		return refused
 	case s.Reason == metav1.StatusReasonConflict, s.Reason == metav1.StatusReasonAlreadyExists:
 		return conflicted
 	case s.Reason == metav1.StatusReasonNotFound && w.Verb == VerbPatch:
@@ -153,6 +163,20 @@ func classify(w *Write, err error) outcome {
 		return doubtful
 	}
 	return refused
+}
+
+// tooLarge recognises an object that can't be stored for its size. The API server
+// has a word for a request that is too long, but passes the refusals of the store
+// on as errors of its own; nothing was written in either case.
+func tooLarge(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return false
+	}
+	text := status.Status().Message
+	return apierrors.IsRequestEntityTooLargeError(err) ||
+		strings.Contains(text, "etcdserver: request is too large") ||
+		strings.Contains(text, "trying to send message larger than max")
 }
 
 // isFailedTest recognises a JSON patch whose test did not hold: no details, and

@@ -37,7 +37,7 @@ var (
 
 	passes = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "ome_passes_total",
-		Help: "Passes over one service, by how they ended: clean (nothing to write), wrote, conflict (decided again), failed (tried again after a growing delay), or waited (a cache lags our own writes).",
+		Help: "Passes over one service, by how they ended: clean (nothing to write), wrote, conflict (decided again), failed (tried again after a growing delay), refused (the API server turned a pod down; it is asked again at the pace of a setting), or waited (a cache lags our own writes).",
 	}, []string{"outcome"})
 
 	passSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
@@ -76,6 +76,11 @@ var (
 		Help: "Passes that met Instance rows which could not be read or written, by reason.",
 	}, []string{"reason"})
 
+	nodeReads = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "ome_node_reads_total",
+		Help: "Reads of the nodes of pods that are long overdue, by result: found, gone or error. There are none unless force deletion is configured.",
+	}, []string{"result"})
+
 	settingsProblems = prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "ome_settings_problems",
 		Help: "Values of the settings ConfigMap that could not be used.",
@@ -84,7 +89,7 @@ var (
 
 func init() {
 	metrics.Registry.MustRegister(writes, writeSeconds, conflicts, passes, passSeconds, inFlight, heldStatus,
-		statusWrites, statusBytes, statusConversions, codecErrors, settingsProblems)
+		statusWrites, statusBytes, statusConversions, codecErrors, nodeReads, settingsProblems)
 }
 
 // Write counts one write and its time.
@@ -132,6 +137,16 @@ func ReplicaStatusConverted(from, to string) { statusConversions.WithLabelValues
 
 // CodecError counts rows that could not be read or written.
 func CodecError(reason string) { codecErrors.WithLabelValues(reason).Inc() }
+
+// Results of reading a node.
+const (
+	NodeFound = "found"
+	NodeGone  = "gone"
+	NodeError = "error"
+)
+
+// NodeRead counts one read of a node.
+func NodeRead(result string) { nodeReads.WithLabelValues(result).Inc() }
 
 // SettingsProblems records how many settings are bad now.
 func SettingsProblems(n int) { settingsProblems.Set(float64(n)) }
