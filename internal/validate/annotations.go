@@ -65,6 +65,16 @@ func checkAnnotations(r *Result, annotations, before map[string]string) {
 	}
 }
 
+// checkAddressee tells of a request that only a replica's controller reads.
+func checkAddressee(r *Result, s *v1beta1.InferenceService, before map[string]string) {
+	for _, key := range changedKeys(s.Annotations, before) {
+		if key == v1beta1.ReleaseHeldRevisionAnnotation || key == v1beta1.ResetInstancesAnnotation {
+			r.warn("metadata.annotations["+key+"]", "", "does nothing on an InferenceService; set it on the InferenceReplica of the component, such as %s",
+				v1beta1.ReplicaName(s.Name, v1beta1.EngineComponent))
+		}
+	}
+}
+
 // checkComponentAnnotations judges the same spelling where the deployment mode is declared.
 func checkComponentAnnotations(r *Result, s, old *v1beta1.InferenceService) {
 	for _, c := range v1beta1.IsvcComponents(s) {

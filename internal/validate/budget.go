@@ -9,14 +9,17 @@ import (
 	"ome.io/ome/api/v1beta1"
 )
 
-// checkPair judges a maxSurge and maxUnavailable that stand together.
-func checkPair(r *Result, field string, surge, unavailable *intstr.IntOrString) {
+// checkPair judges a maxSurge and maxUnavailable that stand together, and reports
+// whether both are good.
+func checkPair(r *Result, field string, surge, unavailable *intstr.IntOrString) bool {
 	ok := checkBudget(r, field+".maxSurge", surge)
 	ok = checkBudget(r, field+".maxUnavailable", unavailable) && ok
 	if ok && surge != nil && unavailable != nil && isZero(*surge) && isZero(*unavailable) {
 		r.refuse(field, CodeZeroBudgetPacingUnstartable,
 			"maxSurge %s and maxUnavailable %s are both zero, so no Instance could ever move; set one of them above zero", surge.String(), unavailable.String())
+		return false
 	}
+	return ok
 }
 
 func checkBudget(r *Result, field string, b *intstr.IntOrString) bool {
@@ -64,13 +67,39 @@ func componentBudget(e *v1beta1.ComponentExtensionSpec) *v1beta1.InstanceRolling
 }
 
 func readsBudgets(s *v1beta1.InferenceService) any {
-	return forComponents(s, func(_ v1beta1.ComponentType, e *v1beta1.ComponentExtensionSpec) any { return componentBudget(e) })
+	return forComponents(s, func(_ v1beta1.ComponentType, e *v1beta1.ComponentExtensionSpec) any {
+		if e.Lifecycle == nil {
+			return nil
+		}
+		return e.Lifecycle.UpdateStrategy
+	})
 }
 
 func checkBudgets(r *Result, s *v1beta1.InferenceService) {
 	for _, c := range v1beta1.IsvcComponents(s) {
-		if b := componentBudget(s.Spec.Extension(c)); b != nil {
-			checkPair(r, component(c, ".lifecycle.updateStrategy.rollingUpdate"), b.MaxSurge, b.MaxUnavailable)
+		e := s.Spec.Extension(c)
+		b := componentBudget(e)
+		if b == nil {
+			continue
 		}
+		field := component(c, ".lifecycle.updateStrategy.rollingUpdate")
+		if checkPair(r, field, b.MaxSurge, b.MaxUnavailable) {
+			warnOfStandstill(r, field, e.Lifecycle.UpdateStrategy.Type, b)
+		}
+	}
+}
+
+// warnOfStandstill tells of a zero in the one budget that the strategy reads. It may be
+// meant, as a brake. Without a type the strategy may come from the runtime.
+func warnOfStandstill(r *Result, field string, strategy v1beta1.UpdateStrategyType, b *v1beta1.InstanceRollingUpdate) {
+	name, value := ".maxUnavailable", b.MaxUnavailable
+	switch strategy {
+	case "":
+		return
+	case v1beta1.SurgeThenDrain:
+		name, value = ".maxSurge", b.MaxSurge
+	}
+	if value != nil && isZero(*value) {
+		r.warn(field+name, "", "%s reads no other budget, and with %s no Instance is updated; set it above zero", strategy, value.String())
 	}
 }

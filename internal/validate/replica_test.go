@@ -24,6 +24,12 @@ func projectedReplica() *v1beta1.InferenceReplica {
 	}
 }
 
+func requested(key, value string) *v1beta1.InferenceReplica {
+	r := projectedReplica()
+	r.Annotations[key] = value
+	return r
+}
+
 func TestInferenceReplicaMessages(t *testing.T) {
 	standalone := func() *v1beta1.InferenceReplica {
 		return &v1beta1.InferenceReplica{
@@ -56,6 +62,18 @@ func TestInferenceReplicaMessages(t *testing.T) {
 		{name: "parent changes", old: projectedReplica(), change: func(r *v1beta1.InferenceReplica) { r.Spec.ParentRef = nil }, manager: true},
 		{name: "request to release", old: projectedReplica(), change: func(r *v1beta1.InferenceReplica) {
 			r.Annotations[v1beta1.ReleaseHeldRevisionAnnotation] = "mistral-pd-engine-0a1b2c3d"
+		}},
+		{name: "request to release by the bare hash, before one is answered", old: requested(v1beta1.ReleaseHeldRevisionAnnotation, "aaaaaaaa"), change: func(r *v1beta1.InferenceReplica) {
+			r.Annotations[v1beta1.ReleaseHeldRevisionAnnotation] = "0a1b2c3d"
+		}},
+		{name: "request to reset", old: projectedReplica(), change: func(r *v1beta1.InferenceReplica) {
+			r.Annotations[v1beta1.ResetInstancesAnnotation] = "0,3"
+		}},
+		{name: "request taken back", old: requested(v1beta1.ResetInstancesAnnotation, v1beta1.ResetAllInstances), change: func(r *v1beta1.InferenceReplica) {
+			delete(r.Annotations, v1beta1.ResetInstancesAnnotation)
+		}},
+		{name: "misspelt request to reset", old: projectedReplica(), change: func(r *v1beta1.InferenceReplica) {
+			r.Annotations["ome.io/reset-instance"] = v1beta1.ResetAllInstances
 		}},
 		{name: "misspelt request", old: projectedReplica(), change: func(r *v1beta1.InferenceReplica) {
 			r.Annotations["ome.io/release-held-revisions"] = "mistral-pd-engine-0a1b2c3d"

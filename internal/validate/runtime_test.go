@@ -90,8 +90,11 @@ func TestRuntime(t *testing.T) {
 			denial:   "spec.routerConfig.minReplicas: 3 must be <= maxReplicas (2)",
 		},
 		"strategy": {
-			manifest: "spec: {engineConfig: {lifecycle: {updateStrategy: {type: InPlaceIfPossible}}}}",
-			denial:   "spec.engineConfig.lifecycle.updateStrategy.type: not supported yet; use SurgeThenDrain",
+			manifest: "spec: {engineConfig: {lifecycle: {restartPolicy: RecreateInstanceOnPodRestart, updateStrategy: {type: InPlaceIfPossible}}}}",
+		},
+		"budgets": {
+			manifest: "spec: {decoderConfig: {lifecycle: {updateStrategy: {rollingUpdate: {maxSurge: 0, maxUnavailable: 0}}}}}",
+			denial:   "spec.decoderConfig.lifecycle.updateStrategy.rollingUpdate: maxSurge 0 and maxUnavailable 0 are both zero, so no Instance could ever move; set one of them above zero (ZeroBudgetPacingUnstartable)",
 		},
 		"annotation of a component": {
 			manifest: "spec: {engineConfig: {annotations: {ome.io/deploymentMod: OMENative}}}",

@@ -142,13 +142,25 @@ var serviceCases = []struct {
 	{name: "zero budgets of a component", change: func(s *v1beta1.InferenceService) { s.Spec.Engine.Lifecycle = rolling(num(0), pct("0%")) }},
 	{name: "one zero budget", change: func(s *v1beta1.InferenceService) { s.Spec.Engine.Lifecycle = rolling(num(1), num(0)) }},
 	{name: "bad budgets of a component", change: func(s *v1beta1.InferenceService) { s.Spec.Engine.Lifecycle = rolling(pct("25"), pct("101%")) }},
-	{name: "partition and strategy", change: func(s *v1beta1.InferenceService) {
+	{name: "partition, restarts and every strategy, in a group and alone", change: func(s *v1beta1.InferenceService) {
 		s.Spec.Engine.Lifecycle = &v1beta1.LifecycleSpec{
 			RestartPolicy: v1beta1.RestartRecreateInstance,
 			UpdateStrategy: &v1beta1.UpdateStrategy{
-				Type: v1beta1.RecreatePod, RollingUpdate: &v1beta1.InstanceRollingUpdate{Partition: ptr.To[int32](1)},
+				Type: v1beta1.RecreatePod, RollingUpdate: &v1beta1.InstanceRollingUpdate{Partition: ptr.To[int32](1), MaxUnavailable: pct("50%")},
 			},
 		}
+		s.Spec.Decoder.Lifecycle = &v1beta1.LifecycleSpec{UpdateStrategy: &v1beta1.UpdateStrategy{
+			Type: v1beta1.InPlaceOnly, InPlaceUpdateStrategy: &v1beta1.InPlaceUpdateStrategy{MarkNotReadyDuringLifecycle: ptr.To(false)},
+		}}
+		s.Spec.Router.Lifecycle = &v1beta1.LifecycleSpec{UpdateStrategy: &v1beta1.UpdateStrategy{Type: v1beta1.InPlaceIfPossible}}
+	}},
+	{name: "zero in the budget that the strategy reads warns", change: func(s *v1beta1.InferenceService) {
+		s.Spec.Engine.Lifecycle = rolling(pct("0%"), num(1))
+		s.Spec.Engine.Lifecycle.UpdateStrategy.Type = v1beta1.SurgeThenDrain
+		s.Spec.Decoder.Lifecycle = rolling(nil, num(0))
+		s.Spec.Decoder.Lifecycle.UpdateStrategy.Type = v1beta1.InPlaceIfPossible
+		s.Spec.Router.Lifecycle = rolling(num(0), num(1))
+		s.Spec.Router.Lifecycle.UpdateStrategy.Type = v1beta1.RecreatePod
 	}},
 
 	{name: "replicas below one", change: func(s *v1beta1.InferenceService) {
@@ -210,6 +222,7 @@ var serviceCases = []struct {
 	{name: "key of somebody else", change: annotate("example.com/rollout-pause", "true")},
 	{name: "misspelt migration request", change: annotate("ome.io/migration-request-v-0f8fad5b-d9cb-469f-a165-70867728950e", "{}")},
 	{name: "migration request", change: annotate("ome.io/migration-request-v1-0f8fad5b-d9cb-469f-a165-70867728950e", "{}")},
+	{name: "request to a replica on its service warns", change: annotate(v1beta1.ReleaseHeldRevisionAnnotation, "mistral-pd-engine-0a1b2c3d")},
 	{name: "promote", change: annotate(v1beta1.RolloutPromoteAnnotation, "abcdef")},
 	{name: "ready timeout that is none", change: annotate(v1beta1.RolloutReadyTimeoutAnnotation, "5")},
 	{name: "short ready timeout warns", change: annotate(v1beta1.RolloutReadyTimeoutAnnotation, "30s")},

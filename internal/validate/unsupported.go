@@ -80,19 +80,6 @@ var notYetInComponent = []notYet{
 		a := s.extension.Autoscaler
 		return when(a != nil && (a.Class == "" || a.Class == v1beta1.AutoscalerHPA || a.Class == v1beta1.AutoscalerKEDA), func() any { return a })
 	}, way: "the manager makes no scaler yet: use External with a scaler of your own, or None"},
-	{field: "<component>.lifecycle.restartPolicy", value: func(s subject) any {
-		return when(s.extension.Lifecycle != nil && s.extension.Lifecycle.RestartPolicy == v1beta1.RestartRecreateInstance,
-			func() any { return s.extension.Lifecycle.RestartPolicy })
-	}, way: "use None"},
-	{field: "<component>.lifecycle.updateStrategy.type", value: func(s subject) any {
-		l := s.extension.Lifecycle
-		return when(l != nil && l.UpdateStrategy != nil && l.UpdateStrategy.Type != "" && l.UpdateStrategy.Type != v1beta1.SurgeThenDrain,
-			func() any { return l.UpdateStrategy.Type })
-	}, way: "use SurgeThenDrain"},
-	{field: "<component>.lifecycle.updateStrategy.rollingUpdate.partition", value: func(s subject) any {
-		b := componentBudget(s.extension)
-		return when(b != nil && b.Partition != nil && *b.Partition > 0, func() any { return b.Partition })
-	}, way: "remove it; pause the rollout to hold it"},
 	{field: "<component>.annotations[" + v1beta1.DeploymentModeAnnotation + "]", value: func(s subject) any {
 		mode := v1beta1.DeploymentMode(s.extension.Annotations[v1beta1.DeploymentModeAnnotation])
 		return when(mode == v1beta1.MultiNodeMode || mode == v1beta1.VirtualDeploymentMode, func() any { return mode })
