@@ -98,6 +98,12 @@ func (d *decider) atFailed(row *v1beta1.InstanceStatus) {
 		return
 	}
 	target := d.in.Target
+	if p := s.bySlot[row.ActiveOrdinal]; row.RunningRevision == target.Name && p.live() && p.transition() != nil && p.hash != target.Hash && !d.in.Paused {
+		// It failed in place and the spec went back: so does the pod.
+		d.openInPlace(row, target.Name, "the previous revision is wanted again")
+		d.advanceInPlace(row)
+		return
+	}
 	may := target.Hash != "" && d.mayStart() && !d.held(target.Name) && !d.kept[row.Index]
 	for slot, p := range s.bySlot {
 		if !p.live() || !p.containersReady {
@@ -342,8 +348,16 @@ func (d *decider) clearBroken(row *v1beta1.InstanceStatus, s *slots) bool {
 		d.settle(row, row.RunningRevision)
 		return false
 	}
-	s.all(func(p *pod) { d.remove(p, row.Operation, "Replaced") })
-	if s.listed > 0 {
+	left := false
+	s.all(func(p *pod) {
+		d.remove(p, row.Operation, "Replaced")
+		// Past its grace only a dead node still lists it.
+		left = left || !p.terminating || d.in.Now.Before(p.graceEnds())
+		if p.terminating {
+			d.wakeAt(p.graceEnds())
+		}
+	})
+	if left {
 		return false
 	}
 	d.toStep(row, v1beta1.StepSurge)

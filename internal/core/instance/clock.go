@@ -55,7 +55,7 @@ func (d *decider) judge(row *v1beta1.InstanceStatus) bool {
 	if d.turns(row) {
 		return false // the spec moved on, and so will the operation
 	}
-	if d.held(op.TargetRevision) && d.podsOf(row.Index).listed == 0 {
+	if slot := d.building(row); slot >= 0 && d.held(op.TargetRevision) && d.podsOf(row.Index).bySlot[slot] == nil {
 		// The revision was held before this attempt made its pod: it gets none.
 		row.Phase = v1beta1.InstanceFailed
 		if op.Type != v1beta1.OperationRestart {

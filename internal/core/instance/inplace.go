@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ome.io/ome/api/v1beta1"
 	"ome.io/ome/internal/core/revision"
@@ -106,6 +107,10 @@ func (d *decider) advanceInPlace(row *v1beta1.InstanceStatus) {
 			Patch: &PodPatch{Annotations: map[string]*string{v1beta1.InPlaceImageTransitionAnnotation: nil}}})
 	default:
 		d.settle(row, op.TargetRevision)
+		if d.in.KeepInRotation {
+			// The gate did not turn, so it can't tell since when this process serves.
+			row.ReadySince = new(metav1.NewTime(d.in.Now))
+		}
 	}
 }
 

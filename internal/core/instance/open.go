@@ -33,7 +33,8 @@ func (d *decider) openDeletes() {
 		}
 		return cmp.Compare(a.Index, b.Index)
 	})
-	for _, row := range keep[d.in.Desired:] {
+	// From the back: while a batch holds the rest up, no Ready one has left before them.
+	for _, row := range slices.Backward(keep[d.in.Desired:]) {
 		cost := max(1, d.podsOf(row.Index).listed)
 		if d.in.DeleteBatch > 0 && removing > 0 && removing+cost > d.in.DeleteBatch {
 			return // removals under way end first; their events bring the next pass
@@ -323,11 +324,10 @@ func (d *decider) openUpdate(row *v1beta1.InstanceStatus, b *budgets) (why *Hold
 		switch failed := row.Phase == v1beta1.InstanceFailed; {
 		case d.brokenAlone(row):
 			step, reason, cost = v1beta1.StepDrain, "new revision; the old pod cannot come up", 0
-		case failed && (s.bySlot[1-row.ActiveOrdinal].live() || !d.serves(row)):
+		case failed && !d.serves(row):
+			step, reason, cost = v1beta1.StepDrain, "another attempt", 0
+		case failed && s.bySlot[1-row.ActiveOrdinal].live():
 			reason, cost = "another attempt", 0 // what the last attempt left is charged already
-			if !d.serves(row) && active.live() && !active.containersReady {
-				step = v1beta1.StepDrain
-			}
 		}
 		if cost > 0 && b.surge+cost > d.in.MaxSurge {
 			return d.budgetHold(b.surge), false
@@ -349,8 +349,9 @@ func (d *decider) openUpdate(row *v1beta1.InstanceStatus, b *budgets) (why *Hold
 		from = d.revisionOf(active.hash)
 	}
 	_, inPlace := d.images(from, target)
-	inPlace = d.in.Strategy != v1beta1.RecreatePod && active.live() && len(s.strays) == 0 && !s.bySlot[1-row.ActiveOrdinal].live() &&
-		(inPlace || from == target)
+	// A pod that was changed to the target and failed there is tried again as it is.
+	inPlace = inPlace || (from == target && active.live() && active.transition() != nil)
+	inPlace = inPlace && d.in.Strategy != v1beta1.RecreatePod && active.live() && len(s.strays) == 0 && !s.bySlot[1-row.ActiveOrdinal].live()
 	if d.in.Strategy == v1beta1.InPlaceOnly && !inPlace && active.live() {
 		if d.once(row, v1beta1.EventInPlaceUpdateNotPossible, d.in.Target.Hash) {
 			d.warn(v1beta1.EventInPlaceUpdateNotPossible, "Instance %s-%d stays on revision %s: revision %s differs from it by more than container images",

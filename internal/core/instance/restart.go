@@ -61,10 +61,14 @@ func (d *decider) trouble(row *v1beta1.InstanceStatus) (f *failure, policy bool)
 		return nil, false
 	}
 	if d.in.RestartPolicy == v1beta1.RestartRecreateInstance {
+		since := p.gateSince
+		if row.ReadySince != nil && row.ReadySince.After(since) {
+			since = row.ReadySince.Time
+		}
 		for i := range p.obj.Status.ContainerStatuses {
 			c := &p.obj.Status.ContainerStatuses[i]
 			t := c.LastTerminationState.Terminated
-			if c.Name == mainContainer && c.RestartCount > 0 && t != nil && p.gate && t.FinishedAt.After(p.gateSince) {
+			if c.Name == mainContainer && c.RestartCount > 0 && t != nil && p.gate && t.FinishedAt.After(since) {
 				f := newFailure(p.obj.Name, t.Reason, t.Message, false)
 				f.ContainerName, f.ExitCode, f.node = c.Name, new(t.ExitCode), p.obj.Spec.NodeName
 				return f, true
