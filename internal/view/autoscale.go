@@ -297,6 +297,9 @@ func (b *autoscaleBuilder) target() AutoscaleTarget {
 func (b *autoscaleBuilder) replicas(a *v1beta1.ComponentAutoscalerStatus, managedBy string) AutoscaleReplicas {
 	out := AutoscaleReplicas{State: EvidenceReported, LastScaleTime: timePtr(a.LastScaleTime), last: a.LastScaleTime}
 	if managedBy != v1beta1.AutoscalerManagedByOME {
+		if managedBy == StateUnknown {
+			return AutoscaleReplicas{State: stateUnavailable}
+		}
 		if a.CurrentReplicas != 0 || a.DesiredReplicas != 0 || a.LastScaleTime != nil {
 			b.found(issueUnexpectedScaler)
 			out.State = stateInvalid

@@ -132,7 +132,7 @@ func BuildInstanceList(s *v1beta1.InferenceService, reads *ReplicaReads, now tim
 	switch {
 	case reads.Failed != "":
 		out.Summary.State = stateUnavailable
-	case len(out.Issues) > 0:
+	case incomplete(out.Issues):
 		out.Summary.State = statePartial
 	}
 	return &InstanceListReport{

@@ -333,10 +333,16 @@ func (j *judged) sources(s *v1beta1.InferenceService, reads *ReplicaReads, now t
 	return out
 }
 
-// warnings are the codes that issues amount to.
+// incomplete is true for issues that take something away. Gaps in the indices are
+// worth knowing and take nothing.
+func incomplete(issues []InstanceIssue) bool {
+	return slices.ContainsFunc(issues, func(i InstanceIssue) bool { return i.Code != IssueSparseIndices })
+}
+
+// warningsOf are the codes that issues amount to.
 func warningsOf(issues []InstanceIssue) []Warning {
 	out := []Warning{}
-	if len(issues) > 0 {
+	if incomplete(issues) {
 		out = append(out, Warning{WarningPartialData})
 	}
 	has := func(codes ...string) bool {

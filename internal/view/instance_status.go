@@ -71,9 +71,9 @@ type InstanceStatus struct {
 // Deployment is how a component runs, and what decided it.
 type Deployment struct {
 	Mode   string `json:"mode"`
-	Source string `json:"source"`
+	Source string `json:"source,omitempty"`
 	// Origin is the object that decided, as Kind/name.
-	Origin   string `json:"origin"`
+	Origin   string `json:"origin,omitempty"`
 	Evidence string `json:"evidence"`
 }
 
@@ -207,7 +207,9 @@ func BuildInstanceStatus(s *v1beta1.InferenceService, in *InstanceReads, referen
 	switch {
 	case in.Replicas.Failed != "":
 		out.State = stateUnavailable
-	case len(found) == 0 && out.Deployment.Evidence != EvidenceUnavailable && out.Deployment.Mode != string(v1beta1.OMENativeMode):
+	case len(found) == 0 && out.Deployment.Evidence == EvidenceUnavailable:
+		out.State = stateUnavailable
+	case len(found) == 0 && out.Deployment.Mode != string(v1beta1.OMENativeMode):
 		out.State = InstanceNotNative
 	case len(found) == 0:
 		out.State = InstanceNotProjected
@@ -238,7 +240,7 @@ func deployment(s *v1beta1.InferenceService, in *InstanceReads) Deployment {
 	}
 	switch {
 	case in.Runtime.Failed != "" && !source.BeforeRuntime():
-		d.Evidence = EvidenceUnavailable
+		return Deployment{Mode: StateUnknown, Evidence: EvidenceUnavailable}
 	case runtime:
 		d.Origin = in.Runtime.Kind + "/" + safe(in.Runtime.Name)
 	}
