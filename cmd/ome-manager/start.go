@@ -80,7 +80,7 @@ func addWebhooks(mgr ctrl.Manager, o *options) error {
 	if o.webhookPort == 0 {
 		return nil
 	}
-	options := omewebhook.Options{ManagerUser: o.managerUser}
+	options := omewebhook.Options{ManagerUser: o.managerUser, KEDAServed: controller.KEDAServed(mgr.GetRESTMapper())}
 	if options.ManagerUser == "" {
 		options.ManagerUser = omewebhook.ManagerUser(o.namespace)
 	}

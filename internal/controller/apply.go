@@ -45,6 +45,7 @@ func (p *pass) run(ctx context.Context) {
 	}
 	p.eachComponent(ctx, p.component)
 	p.services(ctx)
+	p.scalers(ctx)
 	p.annotations(ctx)
 	p.events()
 }

@@ -14,7 +14,7 @@ type queue = workqueue.TypedRateLimitingInterface[types.NamespacedName]
 
 // feed turns the events of every kind into keys of services.
 func feed(w *watched, s stores, q queue, settingsChanged func(*corev1.ConfigMap)) error {
-	for _, k := range kinds {
+	for _, k := range w.kinds {
 		var handler toolscache.ResourceEventHandler
 		if k == kindConfigMap {
 			handler = settingsEvents(s, q, settingsChanged)
@@ -38,6 +38,9 @@ func keyEvents(s stores, k kind, q queue) toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerFuncs{
 		AddFunc: add,
 		UpdateFunc: func(before, after any) {
+			if k == kindScaler && sameScaler(before, after) {
+				return
+			}
 			// The queue holds a key once, however often it is added.
 			add(before)
 			add(after)

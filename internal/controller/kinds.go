@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,6 +13,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"ome.io/ome/api/keda"
 	"ome.io/ome/api/v1beta1"
 )
 
@@ -25,16 +27,19 @@ const (
 	kindRevision       kind = "ControllerRevision"
 	kindCoreService    kind = "Service"
 	kindSlice          kind = "EndpointSlice"
+	kindScaler         kind = "HorizontalPodAutoscaler"
 	kindRuntime        kind = "ServingRuntime"
 	kindClusterRuntime kind = "ClusterServingRuntime"
 	kindModel          kind = "BaseModel"
 	kindClusterModel   kind = "ClusterBaseModel"
 	kindConfigMap      kind = "ConfigMap"
+	// kindScaledObject is watched only where the cluster serves it.
+	kindScaledObject kind = keda.ScaledObjectKind
 )
 
-// kinds are all watched kinds, in the order their caches are waited for.
+// kinds are the kinds that every cluster serves, in the order their caches are waited for.
 var kinds = []kind{
-	kindService, kindReplica, kindPod, kindRevision, kindCoreService, kindSlice,
+	kindService, kindReplica, kindPod, kindRevision, kindCoreService, kindSlice, kindScaler,
 	kindRuntime, kindClusterRuntime, kindModel, kindClusterModel, kindConfigMap,
 }
 
@@ -53,6 +58,10 @@ func newObject(k kind) client.Object {
 		return &corev1.Service{}
 	case kindSlice:
 		return &discoveryv1.EndpointSlice{}
+	case kindScaler:
+		return &autoscalingv2.HorizontalPodAutoscaler{}
+	case kindScaledObject:
+		return &keda.ScaledObject{}
 	case kindRuntime:
 		return &v1beta1.ServingRuntime{}
 	case kindClusterRuntime:
@@ -82,6 +91,10 @@ func kindOf(obj client.Object) kind {
 		return kindCoreService
 	case *discoveryv1.EndpointSlice:
 		return kindSlice
+	case *autoscalingv2.HorizontalPodAutoscaler:
+		return kindScaler
+	case *keda.ScaledObject:
+		return kindScaledObject
 	case *v1beta1.ServingRuntime:
 		return kindRuntime
 	case *v1beta1.ClusterServingRuntime:
@@ -168,7 +181,7 @@ func indexersOf(k kind) toolscache.Indexers {
 		return toolscache.Indexers{byRuntime: runtimeIndex, byModel: modelIndex}
 	case kindReplica:
 		return toolscache.Indexers{byService: parentIndex}
-	case kindPod, kindRevision, kindCoreService, kindSlice:
+	case kindPod, kindRevision, kindCoreService, kindSlice, kindScaler, kindScaledObject:
 		return toolscache.Indexers{byService: serviceLabelIndex}
 	}
 	return nil

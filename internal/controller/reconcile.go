@@ -93,6 +93,7 @@ func (r *reconciler) pass(ctx context.Context, key types.NamespacedName) (time.D
 	for i := range world.Components {
 		c := &world.Components[i]
 		c.Refusal = state.refusals[c.Type].text
+		c.ScalerRefusal = state.scalers[c.Type]
 		c.RefusedPods = told(state.refusedPods[c.Type])
 	}
 	assembled := r.clock.Since(now)
@@ -159,6 +160,7 @@ func (r *reconciler) result(ctx context.Context, p *pass) (time.Duration, error)
 	}
 	now := r.clock.Now()
 	p.settleRefusals(now)
+	p.settleScalers(now)
 	var until time.Duration // zero: nothing is due by itself
 	for _, t := range append(p.wakes, p.decision.Wake) {
 		if !t.IsZero() && (until == 0 || t.Sub(now) < until) {

@@ -47,7 +47,11 @@ type sender struct {
 	turnedDown []error
 	sent       int
 	told       map[WriteKind]bool
-	tallies    map[v1beta1.ComponentType]*tally
+	// scalers are those whose write was not accepted, with the reason when it was refused.
+	scalers map[v1beta1.ComponentType]string
+	// scaled is set once the pass got to them.
+	scaled  bool
+	tallies map[v1beta1.ComponentType]*tally
 }
 
 // writeTimeout bounds one write. A pass whose answer does not come must end.
@@ -165,6 +169,9 @@ func (s *sender) taken(ctx context.Context, w *Write, o object, cause error) err
 		return errStopped
 	}
 	err = fmt.Errorf("%s exists and does not belong to InferenceService %s (%s); delete or rename it", o, s.key, ownerOf(obj))
+	if w.Kind == WriteScaler {
+		err = fmt.Errorf("%s is not controlled by expected owner: %s; delete or rename it", o, ownerOf(obj))
+	}
 	s.unaccepted(w, err.Error())
 	s.tell(o, w, err)
 	if err = errors.Join(err, cause); w.Kind == WritePodCreate {

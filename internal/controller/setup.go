@@ -23,6 +23,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"ome.io/ome/api/keda"
 	"ome.io/ome/internal/core"
 	"ome.io/ome/internal/settings"
 )
@@ -66,6 +67,9 @@ func Setup(mgr manager.Manager, o Options) (*Controller, error) {
 	if o.Workers < 1 {
 		return nil, fmt.Errorf("controller: Workers is %d; it must be at least 1", o.Workers)
 	}
+	if err := keda.AddToScheme(mgr.GetScheme()); err != nil {
+		return nil, fmt.Errorf("controller: %w", err)
+	}
 	c := &Controller{mgr: mgr, options: o}
 	return c, mgr.Add(c)
 }
@@ -95,11 +99,15 @@ func (c *Controller) Start(ctx context.Context) error {
 		return fmt.Errorf("client: %w", err)
 	}
 	latest := latestVersion(direct, c.mgr.GetScheme(), c.options.Namespace)
-	least, err := latestOfAll(ctx, latest, log)
+	watch, err := watchedKinds(ctx, c.mgr.GetRESTMapper(), log)
 	if err != nil {
 		return nil // told to stop
 	}
-	w, err := newWatched(ctx, c.mgr.GetConfig(), c.mgr.GetHTTPClient(), c.mgr.GetScheme(), c.mgr.GetRESTMapper(), c.options.Namespace)
+	least, err := latestOfAll(ctx, latest, log, watch)
+	if err != nil {
+		return nil // told to stop
+	}
+	w, err := newWatched(ctx, c.mgr.GetConfig(), c.mgr.GetHTTPClient(), c.mgr.GetScheme(), c.mgr.GetRESTMapper(), c.options.Namespace, watch)
 	if err != nil {
 		return err
 	}
@@ -126,7 +134,7 @@ func (c *Controller) Start(ctx context.Context) error {
 
 // latestOfAll asks until every kind answers: the API server may be starting, and
 // the CRDs may come after the manager.
-func latestOfAll(ctx context.Context, latest func(context.Context, kind) (string, error), log logr.Logger) (map[kind]string, error) {
+func latestOfAll(ctx context.Context, latest func(context.Context, kind) (string, error), log logr.Logger, kinds []kind) (map[kind]string, error) {
 	least := map[kind]string{}
 	for _, k := range kinds {
 		for {
@@ -151,7 +159,7 @@ func latestOfAll(ctx context.Context, latest func(context.Context, kind) (string
 func waitForVersions(ctx context.Context, s stores, least map[kind]string) error {
 	ticker := time.NewTicker(fenceFirst)
 	defer ticker.Stop()
-	for _, k := range kinds {
+	for k := range least {
 		for {
 			at := s[k].Version()
 			if at == "" {

@@ -25,6 +25,7 @@ func snapshot(s stores, key types.NamespacedName, set config.Settings, templates
 		w.Service = isvc
 	}
 	w.Services = sorted(listOf[*corev1.Service](s[kindCoreService].Index(byService, at)))
+	scalersOf(s, at, &w)
 
 	replicas := map[v1beta1.ComponentType]*v1beta1.InferenceReplica{}
 	for _, r := range listOf[*v1beta1.InferenceReplica](s[kindReplica].Index(byService, at)) {

@@ -194,6 +194,8 @@ func TestEventsFindTheirServices(t *testing.T) {
 		"revision":               {testRevision("r", v1beta1.EngineComponent), svc},
 		"core Service":           {testCoreService("s"), svc},
 		"slice":                  {testSlice("s", true), svc},
+		"scaler":                 {testHPA("svc-engine"), svc},
+		"KEDA's scaler":          {testScaledObject("scaledobject-svc-engine"), svc},
 		"cluster runtime":        {&v1beta1.ClusterServingRuntime{ObjectMeta: meta("", "rt")}, svc},
 		"runtime":                {&v1beta1.ServingRuntime{ObjectMeta: meta("ns", "rt")}, svc},
 		"runtime elsewhere":      {&v1beta1.ServingRuntime{ObjectMeta: meta("x", "rt")}, nil},

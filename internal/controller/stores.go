@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -62,29 +63,35 @@ func (r informerReader) Version() string { return r.informer.GetStore().LastStor
 // watched is a set of caches that can be started once.
 type watched struct {
 	cache     cache.Cache
+	kinds     []kind
 	informers map[kind]toolscache.SharedIndexInformer
 }
 
 // newWatched prepares the caches. Nothing is read yet but the API server's
 // list of resources.
-func newWatched(ctx context.Context, cfg *rest.Config, httpClient *http.Client, scheme *runtime.Scheme, mapper meta.RESTMapper, namespace string) (*watched, error) {
+func newWatched(ctx context.Context, cfg *rest.Config, httpClient *http.Client, scheme *runtime.Scheme, mapper meta.RESTMapper, namespace string, kinds []kind) (*watched, error) {
 	selected := cache.ByObject{Label: labelled()}
+	byObject := map[client.Object]cache.ByObject{
+		newObject(kindPod):         {Label: selected.Label, Transform: trimPod},
+		newObject(kindRevision):    selected,
+		newObject(kindCoreService): selected,
+		newObject(kindSlice):       selected,
+		newObject(kindScaler):      {Label: selected.Label, Transform: trimScaler},
+		newObject(kindConfigMap): {Field: fields.AndSelectors(
+			fields.OneTermEqualSelector("metadata.name", settings.ConfigMapName),
+			fields.OneTermEqualSelector("metadata.namespace", namespace),
+		)},
+	}
+	if slices.Contains(kinds, kindScaledObject) {
+		byObject[newObject(kindScaledObject)] = selected
+	}
 	c, err := cache.New(cfg, cache.Options{
 		HTTPClient:                   httpClient,
 		Scheme:                       scheme,
 		Mapper:                       mapper,
 		DefaultTransform:             cache.TransformStripManagedFields(),
 		DefaultUnsafeDisableDeepCopy: ptr.To(true),
-		ByObject: map[client.Object]cache.ByObject{
-			newObject(kindPod):         {Label: selected.Label, Transform: trimPod},
-			newObject(kindRevision):    selected,
-			newObject(kindCoreService): selected,
-			newObject(kindSlice):       selected,
-			newObject(kindConfigMap): {Field: fields.AndSelectors(
-				fields.OneTermEqualSelector("metadata.name", settings.ConfigMapName),
-				fields.OneTermEqualSelector("metadata.namespace", namespace),
-			)},
-		},
+		ByObject:                     byObject,
 		// Nothing may depend on a resync, so there is none.
 		NewInformer: func(lw toolscache.ListerWatcher, obj runtime.Object, _ time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
 			return toolscache.NewSharedIndexInformer(lw, obj, 0, indexers)
@@ -93,7 +100,7 @@ func newWatched(ctx context.Context, cfg *rest.Config, httpClient *http.Client, 
 	if err != nil {
 		return nil, fmt.Errorf("caches: %w", err)
 	}
-	w := &watched{cache: c, informers: map[kind]toolscache.SharedIndexInformer{}}
+	w := &watched{cache: c, kinds: kinds, informers: map[kind]toolscache.SharedIndexInformer{}}
 	for _, k := range kinds {
 		i, err := c.GetInformer(ctx, newObject(k), cache.BlockUntilSynced(false))
 		if err != nil {

@@ -31,6 +31,8 @@ const (
 	// WritePodForceDelete removes a pod's object without waiting for its node.
 	WritePodForceDelete WriteKind = "pod-force-delete"
 	WriteService        WriteKind = "service"
+	// WriteScaler is of a HorizontalPodAutoscaler or a ScaledObject.
+	WriteScaler WriteKind = "scaler"
 	// WriteReplicaAnnotation and WriteAnnotation remove an answered request of a
 	// replica and of the service.
 	WriteReplicaAnnotation WriteKind = "replica-annotation"
@@ -43,7 +45,7 @@ func WriteKinds() []WriteKind {
 	return []WriteKind{
 		WriteRevision, WriteServiceStatus, WriteReplica, WriteReplicaStatus,
 		WritePodCreate, WritePodGate, WritePodUpdate, WritePodDelete, WritePodForceDelete,
-		WriteService, WriteReplicaAnnotation, WriteAnnotation, WriteSettings,
+		WriteService, WriteScaler, WriteReplicaAnnotation, WriteAnnotation, WriteSettings,
 	}
 }
 

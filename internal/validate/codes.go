@@ -3,11 +3,13 @@ package validate
 // Reason codes. They end a message in parentheses, and scripts match on them.
 const (
 	CodeAutoscalerAnnotationConflict           = "AutoscalerAnnotationConflict"
+	CodeAutoscalerClassUnknown                 = "AutoscalerClassUnknown"
 	CodeAutoscalerPolicyFeatureDisabled        = "AutoscalerPolicyFeatureDisabled"
 	CodeCanaryRequiresOMENative                = "CanaryRequiresOMENative"
 	CodeCoordinationRequiresOMENative          = "CoordinationRequiresOMENative"
 	CodeDuplicateComponentInCoordinationGroups = "DuplicateComponentInCoordinationGroups"
 	CodeGroupOrderingNotHonored                = "GroupOrderingNotHonored"
+	CodeHPAMetricMalformed                     = "HPAMetricMalformed"
 	CodeInvalidComponentInCoordinationGroup    = "InvalidComponentInCoordinationGroup"
 	CodeInvalidDeploymentModeCombination       = "InvalidDeploymentModeCombination"
 	CodeInvalidDuration                        = "InvalidDuration"
@@ -15,6 +17,8 @@ const (
 	CodeInvalidRollingUpdateInteger            = "InvalidRollingUpdateInteger"
 	CodeInvalidRollingUpdatePercent            = "InvalidRollingUpdatePercent"
 	CodeInvalidScaleToZero                     = "InvalidScaleToZero"
+	CodeKedaIdleBelowMin                       = "KedaIdleBelowMin"
+	CodeKedaTriggersRequired                   = "KedaTriggersRequired"
 	CodeOrderNotHonored                        = "OrderNotHonored"
 	CodeOrphanCoordinationGroup                = "OrphanCoordinationGroup"
 	CodePairingProtocolChangeUncoordinated     = "PairingProtocolChangeUncoordinated"

@@ -10,21 +10,21 @@ import (
 )
 
 // ServingRuntime judges a runtime of a namespace. old is nil on create.
-func ServingRuntime(rt, old *v1beta1.ServingRuntime, _ Options) Result {
+func ServingRuntime(rt, old *v1beta1.ServingRuntime, opts Options) Result {
 	now := runtimeSubject{&rt.ObjectMeta, &rt.Spec}
 	if old == nil {
-		return judgeRuntime(now, nil)
+		return judgeRuntime(now, nil, opts)
 	}
-	return judgeRuntime(now, &runtimeSubject{&old.ObjectMeta, &old.Spec})
+	return judgeRuntime(now, &runtimeSubject{&old.ObjectMeta, &old.Spec}, opts)
 }
 
 // ClusterServingRuntime judges a runtime of the cluster. old is nil on create.
-func ClusterServingRuntime(rt, old *v1beta1.ClusterServingRuntime, _ Options) Result {
+func ClusterServingRuntime(rt, old *v1beta1.ClusterServingRuntime, opts Options) Result {
 	now := runtimeSubject{&rt.ObjectMeta, &rt.Spec}
 	if old == nil {
-		return judgeRuntime(now, nil)
+		return judgeRuntime(now, nil, opts)
 	}
-	return judgeRuntime(now, &runtimeSubject{&old.ObjectMeta, &old.Spec})
+	return judgeRuntime(now, &runtimeSubject{&old.ObjectMeta, &old.Spec}, opts)
 }
 
 // runtimeSubject is what both kinds of runtime have.
@@ -105,9 +105,10 @@ var componentRules = []rule{
 	{readsBudgets, checkBudgets},
 	{readsBounds, checkBounds},
 	{readsDisruption, checkDisruption},
+	{readsAutoscalers, checkAutoscalers},
 }
 
-func judgeRuntime(now runtimeSubject, old *runtimeSubject) Result {
+func judgeRuntime(now runtimeSubject, old *runtimeSubject, opts Options) Result {
 	var r Result
 	if now.meta.DeletionTimestamp != nil {
 		return r
@@ -123,7 +124,7 @@ func judgeRuntime(now runtimeSubject, old *runtimeSubject) Result {
 			r.refuse(row.field, row.code, "%s", row.text)
 		}
 	}
-	r.add(judgeTemplates(now, old))
+	r.add(judgeTemplates(now, old, opts))
 	var before map[string]string
 	if old != nil {
 		before = old.meta.Annotations
@@ -133,7 +134,7 @@ func judgeRuntime(now runtimeSubject, old *runtimeSubject) Result {
 }
 
 // judgeTemplates asks the rules on components, through a service that has the templates as its own.
-func judgeTemplates(now runtimeSubject, old *runtimeSubject) Result {
+func judgeTemplates(now runtimeSubject, old *runtimeSubject, opts Options) Result {
 	var r Result
 	s := asService(now.spec)
 	var was *v1beta1.InferenceService
@@ -146,6 +147,7 @@ func judgeTemplates(now runtimeSubject, old *runtimeSubject) Result {
 		}
 	}
 	checkUnsupported(&r, s, was)
+	checkKEDA(&r, s, was, opts)
 	checkComponentAnnotations(&r, s, was)
 	for _, problems := range [][]Problem{r.Errors, r.Warnings} {
 		for i := range problems {

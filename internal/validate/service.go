@@ -12,6 +12,8 @@ import (
 type Options struct {
 	// FromManager is true for requests under the manager's own identity.
 	FromManager bool
+	// KEDAServed is true where the cluster has ScaledObjects.
+	KEDAServed bool
 }
 
 // rule is judged on create, and on an update when what it reads has changed.
@@ -31,6 +33,7 @@ var serviceRules = []rule{
 	{readsBounds, checkBounds},
 	{readsDisruption, checkDisruption},
 	{readsScaling, checkScaling},
+	{readsAutoscalers, checkAutoscalers},
 	{readsPin, checkPin},
 }
 
@@ -53,6 +56,7 @@ func InferenceService(s, old *v1beta1.InferenceService, opts Options) Result {
 		checkPairingChange(&r, s, old)
 	}
 	checkUnsupported(&r, s, old)
+	checkKEDA(&r, s, old, opts)
 	if !opts.FromManager {
 		var before map[string]string
 		if old != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
@@ -167,12 +168,55 @@ var serviceCases = []struct {
 		s.Spec.Engine.MinReplicas, s.Spec.Decoder.MinReplicas, s.Spec.Router.MaxReplicas = ptr.To(-1), ptr.To(0), ptr.To(-2)
 	}},
 	{name: "minimum above maximum", change: func(s *v1beta1.InferenceService) { s.Spec.Engine.MinReplicas = ptr.To(3) }},
-	{name: "room to scale without a scaler warns", change: func(s *v1beta1.InferenceService) { s.Spec.Engine.MaxReplicas = ptr.To(4) }},
+	{name: "room to scale", change: func(s *v1beta1.InferenceService) { s.Spec.Engine.MaxReplicas = ptr.To(4) }},
 	{name: "external scaler", change: func(s *v1beta1.InferenceService) {
 		s.Spec.Engine.MaxReplicas, s.Spec.Engine.Autoscaler = ptr.To(4), &v1beta1.ComponentAutoscaler{Class: v1beta1.AutoscalerExternal}
 	}},
 	{name: "HPA", change: func(s *v1beta1.InferenceService) {
 		s.Spec.Engine.Autoscaler = &v1beta1.ComponentAutoscaler{Class: v1beta1.AutoscalerHPA}
+	}},
+	{name: "every form of an HPA's metrics", change: func(s *v1beta1.InferenceService) {
+		s.Spec.Engine.Autoscaler = hpa(resourceMetric("cpu", utilization(70)), externalMetric("queue", average("10")),
+			autoscalingv2.MetricSpec{Type: autoscalingv2.PodsMetricSourceType, Pods: &autoscalingv2.PodsMetricSource{
+				Metric: autoscalingv2.MetricIdentifier{Name: "rps"}, Target: average("5")}},
+			autoscalingv2.MetricSpec{Type: autoscalingv2.ObjectMetricSourceType, Object: &autoscalingv2.ObjectMetricSource{
+				DescribedObject: autoscalingv2.CrossVersionObjectReference{Kind: "Service", Name: "s"},
+				Metric:          autoscalingv2.MetricIdentifier{Name: "rps"}, Target: average("5")}},
+			autoscalingv2.MetricSpec{Type: autoscalingv2.ContainerResourceMetricSourceType, ContainerResource: &autoscalingv2.ContainerResourceMetricSource{
+				Name: "memory", Container: "ome-container", Target: utilization(50)}})
+	}},
+	{name: "malformed metrics of an HPA", change: func(s *v1beta1.InferenceService) {
+		both := resourceMetric("cpu", utilization(70))
+		both.External = &autoscalingv2.ExternalMetricSource{}
+		s.Spec.Engine.Autoscaler = hpa(autoscalingv2.MetricSpec{Type: "Guess"}, autoscalingv2.MetricSpec{Type: autoscalingv2.ResourceMetricSourceType},
+			both, resourceMetric("", utilization(0)), resourceMetric("cpu", autoscalingv2.MetricTarget{Type: autoscalingv2.ValueMetricType}),
+			resourceMetric("cpu", autoscalingv2.MetricTarget{Type: autoscalingv2.AverageValueMetricType, AverageUtilization: ptr.To[int32](5)}),
+			externalMetric("", average("-1")),
+			autoscalingv2.MetricSpec{Type: autoscalingv2.ObjectMetricSourceType, Object: &autoscalingv2.ObjectMetricSource{}},
+			autoscalingv2.MetricSpec{Type: autoscalingv2.ContainerResourceMetricSourceType, ContainerResource: &autoscalingv2.ContainerResourceMetricSource{Target: utilization(50)}},
+			autoscalingv2.MetricSpec{Type: autoscalingv2.PodsMetricSourceType, Pods: &autoscalingv2.PodsMetricSource{Target: utilization(50)}})
+	}},
+	{name: "unknown and missing autoscaler class", change: func(s *v1beta1.InferenceService) {
+		s.Spec.Engine.Autoscaler, s.Spec.Decoder.Autoscaler = &v1beta1.ComponentAutoscaler{Class: "VPA"}, &v1beta1.ComponentAutoscaler{}
+	}},
+	{name: "KEDA where it isn't", change: func(s *v1beta1.InferenceService) { s.Spec.Engine.Autoscaler = kedaBy("cron") }},
+	{name: "KEDA was stored, where it isn't", before: func(s *v1beta1.InferenceService) { s.Spec.Engine.Autoscaler = kedaBy("cron") },
+		change: func(s *v1beta1.InferenceService) { s.Spec.Engine.Autoscaler = kedaBy("prometheus") }},
+	{name: "KEDA without triggers", change: func(s *v1beta1.InferenceService) {
+		s.Spec.Engine.Autoscaler = &v1beta1.ComponentAutoscaler{Class: v1beta1.AutoscalerKEDA}
+		s.Spec.Decoder.Autoscaler = kedaBy()
+	}},
+	{name: "KEDA's idle count", change: func(s *v1beta1.InferenceService) {
+		for i, e := range []*v1beta1.ComponentExtensionSpec{s.Spec.Extension(v1beta1.EngineComponent), s.Spec.Extension(v1beta1.DecoderComponent), s.Spec.Extension(v1beta1.RouterComponent)} {
+			e.MinReplicas, e.MaxReplicas, e.Autoscaler = ptr.To(1), ptr.To(4), kedaBy("cron")
+			e.Autoscaler.KEDA.IdleReplicaCount = ptr.To(int32(i - 1))
+		}
+	}},
+	{name: "a block for another class warns", change: func(s *v1beta1.InferenceService) {
+		s.Spec.Engine.Autoscaler = hpa(resourceMetric("cpu", utilization(70)))
+		s.Spec.Engine.Autoscaler.Class = v1beta1.AutoscalerNone
+		s.Spec.Decoder.Autoscaler = kedaBy("cron")
+		s.Spec.Decoder.Autoscaler.Class = v1beta1.AutoscalerExternal
 	}},
 	{name: "both disruption budgets", change: func(s *v1beta1.InferenceService) {
 		s.Spec.Engine.MinAvailable, s.Spec.Engine.MaxUnavailable = num(1), num(1)
@@ -371,7 +415,8 @@ func TestEveryCodeHasACase(t *testing.T) {
 		}
 	}
 	for _, code := range []string{
-		CodeAutoscalerAnnotationConflict, CodeAutoscalerPolicyFeatureDisabled, CodeCanaryRequiresOMENative,
+		CodeAutoscalerAnnotationConflict, CodeAutoscalerClassUnknown, CodeAutoscalerPolicyFeatureDisabled, CodeCanaryRequiresOMENative,
+		CodeHPAMetricMalformed, CodeKedaIdleBelowMin, CodeKedaTriggersRequired,
 		CodeCoordinationRequiresOMENative, CodeDuplicateComponentInCoordinationGroups, CodeGroupOrderingNotHonored,
 		CodeInvalidComponentInCoordinationGroup, CodeInvalidDeploymentModeCombination, CodeInvalidDuration,
 		CodeInvalidLeaderWorkerPairing, CodeInvalidRollingUpdateInteger, CodeInvalidRollingUpdatePercent,

@@ -76,10 +76,6 @@ var notYetInComponent = []notYet{
 	{field: "<component>.worker", value: func(s subject) any { return s.engine.Worker }, way: "multi-pod Instances aren't there yet: use one pod per Instance"},
 	{field: "<component>.acceleratorOverride", value: func(s subject) any { return s.engine.AcceleratorOverride }, way: "request the resource in the runner instead"},
 	{field: "<component>.autoscalerPolicyRef", value: func(s subject) any { return s.extension.AutoscalerPolicyRef }, way: "AutoscalerPolicy is off in this installation: remove it", code: CodeAutoscalerPolicyFeatureDisabled},
-	{field: "<component>.autoscaler.class", value: func(s subject) any {
-		a := s.extension.Autoscaler
-		return when(a != nil && (a.Class == "" || a.Class == v1beta1.AutoscalerHPA || a.Class == v1beta1.AutoscalerKEDA), func() any { return a })
-	}, way: "the manager makes no scaler yet: use External with a scaler of your own, or None"},
 	{field: "<component>.annotations[" + v1beta1.DeploymentModeAnnotation + "]", value: func(s subject) any {
 		mode := v1beta1.DeploymentMode(s.extension.Annotations[v1beta1.DeploymentModeAnnotation])
 		return when(mode == v1beta1.MultiNodeMode || mode == v1beta1.VirtualDeploymentMode, func() any { return mode })
@@ -94,10 +90,6 @@ var noEffectYet = []notYet{
 	{field: "<component>.topologySpread", value: func(s subject) any {
 		return when(s.engine.TopologySpread != "", func() any { return s.engine.TopologySpread })
 	}, way: "Instances are spread by the scheduler's own rules; set topologySpreadConstraints in the pod template"},
-	{field: "<component>.maxReplicas", value: func(s subject) any {
-		least, most := s.extension.MinReplicas, s.extension.MaxReplicas
-		return when(most != nil && *most > 1 && (least == nil || *most > *least) && s.extension.Autoscaler == nil, func() any { return most })
-	}, way: "no scaler is made, so the component stays at its minimum unless something else scales it"},
 	{field: "spec.ttlSecondsAfterCreation", value: func(s subject) any { return s.service.Spec.TTLSecondsAfterCreation }, way: "the service isn't deleted by its age"},
 }
 

@@ -90,9 +90,9 @@ func TestMistakesAreNamed(t *testing.T) {
 	for name, tc := range mistakes {
 		t.Run(name, func(t *testing.T) {
 			for handler, where := range map[admission.Handler]struct{ manifest, field string }{
-				NewServiceHandler(""):        {service(tc.block), "spec.engine"},
-				NewRuntimeHandler(""):        {servingRuntime("ServingRuntime", tc.block), "spec.engineConfig"},
-				NewClusterRuntimeHandler(""): {servingRuntime("ClusterServingRuntime", tc.block), "spec.engineConfig"},
+				NewServiceHandler(Options{}):        {service(tc.block), "spec.engine"},
+				NewRuntimeHandler(Options{}):        {servingRuntime("ServingRuntime", tc.block), "spec.engineConfig"},
+				NewClusterRuntimeHandler(Options{}): {servingRuntime("ClusterServingRuntime", tc.block), "spec.engineConfig"},
 			} {
 				want := strings.ReplaceAll(tc.want, "$", where.field)
 				got := handler.Handle(context.Background(), request(t, where.manifest, ""))
@@ -131,7 +131,7 @@ func TestStoredMistakesStay(t *testing.T) {
 		"and asked after a repair, whole": {old: service(broken), new: strings.Replace(service(fixed), "minReplicas: 1", "minReplicas: -1", 1), want: "spec.engine.minReplicas: -1 is negative"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := NewServiceHandler("").Handle(context.Background(), request(t, tc.new, tc.old))
+			got := NewServiceHandler(Options{}).Handle(context.Background(), request(t, tc.new, tc.old))
 			switch {
 			case tc.want == "" && !got.Allowed:
 				t.Errorf("refused: %v", got.Result)
@@ -177,7 +177,7 @@ func TestUnreadableBody(t *testing.T) {
 	var req admission.Request
 	req.Operation = admissionv1.Create
 	req.Object.Raw = []byte(`[]`)
-	if got := NewServiceHandler("").Handle(context.Background(), req); got.Allowed || got.Result.Code != 400 {
+	if got := NewServiceHandler(Options{}).Handle(context.Background(), req); got.Allowed || got.Result.Code != 400 {
 		t.Errorf("got %v", got)
 	}
 }

@@ -20,32 +20,32 @@ type judge[T any] func(obj, old *T, opts validate.Options) validate.Result
 
 // handler answers for one kind.
 type handler[T any] struct {
-	judge       judge[T]
-	managerUser string
+	judge judge[T]
+	opts  Options
 }
 
-// NewServiceHandler judges InferenceServices. managerUser is the manager's user name.
-func NewServiceHandler(managerUser string) admission.Handler {
-	return newHandler(managerUser, validate.InferenceService)
+// NewServiceHandler judges InferenceServices.
+func NewServiceHandler(opts Options) admission.Handler {
+	return newHandler(opts, validate.InferenceService)
 }
 
-// NewReplicaHandler judges InferenceReplicas. managerUser is the manager's user name.
-func NewReplicaHandler(managerUser string) admission.Handler {
-	return newHandler(managerUser, validate.InferenceReplica)
+// NewReplicaHandler judges InferenceReplicas.
+func NewReplicaHandler(opts Options) admission.Handler {
+	return newHandler(opts, validate.InferenceReplica)
 }
 
-// NewRuntimeHandler judges ServingRuntimes. managerUser is the manager's user name.
-func NewRuntimeHandler(managerUser string) admission.Handler {
-	return newHandler(managerUser, validate.ServingRuntime)
+// NewRuntimeHandler judges ServingRuntimes.
+func NewRuntimeHandler(opts Options) admission.Handler {
+	return newHandler(opts, validate.ServingRuntime)
 }
 
-// NewClusterRuntimeHandler judges ClusterServingRuntimes. managerUser is the manager's user name.
-func NewClusterRuntimeHandler(managerUser string) admission.Handler {
-	return newHandler(managerUser, validate.ClusterServingRuntime)
+// NewClusterRuntimeHandler judges ClusterServingRuntimes.
+func NewClusterRuntimeHandler(opts Options) admission.Handler {
+	return newHandler(opts, validate.ClusterServingRuntime)
 }
 
-func newHandler[T any](managerUser string, rules judge[T]) admission.Handler {
-	return &handler[T]{judge: rules, managerUser: managerUser}
+func newHandler[T any](opts Options, rules judge[T]) admission.Handler {
+	return &handler[T]{judge: rules, opts: opts}
 }
 
 func (h *handler[T]) Handle(_ context.Context, req admission.Request) admission.Response {
@@ -80,7 +80,10 @@ func (h *handler[T]) Handle(_ context.Context, req admission.Request) admission.
 	if before.broken != nil {
 		old = nil // nothing to compare with, so all of it is new
 	}
-	result := h.judge(now.obj, old, validate.Options{FromManager: req.UserInfo.Username == h.managerUser})
+	result := h.judge(now.obj, old, validate.Options{
+		FromManager: req.UserInfo.Username == h.opts.ManagerUser,
+		KEDAServed:  h.opts.KEDAServed != nil && h.opts.KEDAServed(),
+	})
 	if !result.OK() {
 		return admission.Denied(result.Denial()).WithWarnings(result.WarningTexts()...)
 	}

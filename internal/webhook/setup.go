@@ -38,6 +38,8 @@ func ManagerUser(namespace string) string {
 type Options struct {
 	// ManagerUser is the user name that the manager's own requests come under.
 	ManagerUser string
+	// KEDAServed tells whether the cluster has ScaledObjects; nil means that it has none.
+	KEDAServed func() bool
 	// Certs asks the manager to make and renew the certificate that it serves. Nil means that the
 	// webhook server's directory already holds one.
 	Certs *CertOptions
@@ -68,10 +70,10 @@ func SetupWithManager(mgr ctrl.Manager, opts Options) error {
 func register(mgr ctrl.Manager, opts Options) {
 	server := mgr.GetWebhookServer()
 	for path, handler := range map[string]webhook.AdmissionHandler{
-		ServicePath:        NewServiceHandler(opts.ManagerUser),
-		ReplicaPath:        NewReplicaHandler(opts.ManagerUser),
-		RuntimePath:        NewRuntimeHandler(opts.ManagerUser),
-		ClusterRuntimePath: NewClusterRuntimeHandler(opts.ManagerUser),
+		ServicePath:        NewServiceHandler(opts),
+		ReplicaPath:        NewReplicaHandler(opts),
+		RuntimePath:        NewRuntimeHandler(opts),
+		ClusterRuntimePath: NewClusterRuntimeHandler(opts),
 	} {
 		server.Register(path, &webhook.Admission{Handler: handler})
 	}
