@@ -19,6 +19,7 @@ func simulator() cluster.Simulator {
 			Log:         cfg.Log,
 			ServingCert: &cfg.Serving,
 			ClientCAs:   cfg.ClientCAs,
+			Metrics:     cfg.Metrics,
 		})
 	}
 }

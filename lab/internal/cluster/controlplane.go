@@ -211,17 +211,28 @@ func (s *supervisor) controllerManagerUnit() *unit {
 				"--client-ca-file="+s.cert("ca"), "--requestheader-client-ca-file="+s.cert("ca"),
 				"--root-ca-file="+s.cert("ca"), "--service-account-private-key-file="+s.key("service-account"),
 				"--cluster-signing-cert-file="+s.cert("ca"), "--cluster-signing-key-file="+s.key("ca"),
-				"--use-service-account-credentials", "--leader-elect=false", "--controllers=*",
+				"--use-service-account-credentials", "--leader-elect=false", "--controllers="+controllers(s.o.ControllersOff),
 				"--kube-api-qps=5000", "--kube-api-burst=10000",
 				"--concurrent-deployment-syncs=20", "--concurrent-replicaset-syncs=20", "--concurrent-service-endpoint-syncs=20",
 				"--node-monitor-period=1s", "--node-monitor-grace-period="+s.o.NodeGrace.String(), "--node-startup-grace-period=10s",
 				// One node in ten seconds is the stock rate, and then a dead node takes its turn to be emptied.
 				"--node-eviction-rate=100", "--secondary-node-eviction-rate=100",
 				"--horizontal-pod-autoscaler-sync-period=2s", "--horizontal-pod-autoscaler-downscale-stabilization=5s",
+				// Stock values are minutes, in which a new pod's usage counts for nothing.
+				"--horizontal-pod-autoscaler-cpu-initialization-period=10s", "--horizontal-pod-autoscaler-initial-readiness-delay=2s",
 			), nil
 		},
 		health: func(p map[string]int) string { return localURL("https", p["secure"]) + "/healthz" },
 	}
+}
+
+// controllers are all but those that are off.
+func controllers(off []string) string {
+	all := "*"
+	for _, name := range off {
+		all += ",-" + name
+	}
+	return all
 }
 
 func (s *supervisor) schedulerUnit() *unit {

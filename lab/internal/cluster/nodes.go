@@ -47,6 +47,7 @@ func (s *supervisor) simulate(ctx context.Context) error {
 		ClientCAs: s.ca.Pool(),
 		Nodes:     s.o.Nodes,
 		Dir:       s.l.nodes(),
+		Metrics:   s.metrics,
 		Log:       s.log.With("component", "nodes"),
 	}
 	failed := make(chan error, 1)

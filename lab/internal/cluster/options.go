@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"ome.io/ome/lab/internal/binaries"
+	"ome.io/ome/lab/internal/metricsapi"
 )
 
 // Options of `up`. They go to the supervisor as JSON.
@@ -27,6 +28,8 @@ type Options struct {
 	Config string `json:"config"`
 	// NodeGrace is how long a silent node counts as ready.
 	NodeGrace time.Duration `json:"nodeGrace"`
+	// ControllersOff are controllers of the controller manager that don't run.
+	ControllersOff []string `json:"controllersOff,omitempty"`
 	// Audit writes logs/audit.log, one line for each request.
 	Audit bool `json:"audit,omitempty"`
 	// Binaries of the control plane, by name.
@@ -42,7 +45,9 @@ type NodeConfig struct {
 	ClientCAs *x509.CertPool
 	Nodes     int
 	Dir       string
-	Log       *slog.Logger
+	// Metrics is told what the nodes' pods use.
+	Metrics *metricsapi.Server
+	Log     *slog.Logger
 }
 
 // Simulator runs the simulated nodes until ctx is done.

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"ome.io/ome/lab/internal/metricsapi"
 	"ome.io/ome/lab/internal/pki"
 	"ome.io/ome/lab/internal/process"
 )
@@ -43,12 +44,13 @@ type supervisor struct {
 	nodesCtx context.Context
 	progress *json.Encoder
 
-	ca     *pki.CA
-	admin  pki.Pair
-	http   *http.Client
-	server string
-	units  map[string]*unit
-	order  []*unit
+	ca      *pki.CA
+	admin   pki.Pair
+	metrics *metricsapi.Server
+	http    *http.Client
+	server  string
+	units   map[string]*unit
+	order   []*unit
 
 	nodesDone chan struct{}
 	// failed means that the lab never got ready: nothing of it is worth keeping but the logs.
@@ -63,7 +65,7 @@ type supervisor struct {
 
 // Supervise runs a lab until ctx is done. It reports to progress until the lab is ready or has failed.
 func Supervise(ctx context.Context, o Options, sim Simulator, progress io.Writer, log *slog.Logger) error {
-	s := &supervisor{l: Layout{Dir: o.Dir}, o: o, sim: sim, log: log, progress: json.NewEncoder(progress), phase: Starting, units: map[string]*unit{}}
+	s := &supervisor{l: Layout{Dir: o.Dir}, o: o, sim: sim, log: log, progress: json.NewEncoder(progress), phase: Starting, units: map[string]*unit{}, metrics: &metricsapi.Server{}}
 	err := s.run(ctx)
 	if err != nil {
 		_ = s.progress.Encode(Progress{Error: err.Error()})
@@ -228,7 +230,10 @@ func (s *supervisor) bringUp(ctx context.Context) error {
 	})
 	if s.sim != nil {
 		g.Go(func() error {
-			return s.step(fmt.Sprintf("%d nodes", s.o.Nodes), func() error { return s.simulate(gctx) })
+			if err := s.step(fmt.Sprintf("%d nodes", s.o.Nodes), func() error { return s.simulate(gctx) }); err != nil {
+				return err
+			}
+			return s.step("metrics API", func() error { return s.serveMetrics(gctx) })
 		})
 	}
 	g.Go(func() error {

@@ -13,6 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/client-go/rest"
+
+	"ome.io/ome/lab/internal/metricsapi"
 )
 
 // Config says what Run simulates. Only RESTConfig, Nodes and Dir are needed.
@@ -49,6 +51,9 @@ type Config struct {
 	ServingCert *tls.Certificate
 	// ClientCAs, when set, are the only issuers of clients that may read container logs.
 	ClientCAs *x509.CertPool
+
+	// Metrics, when set, is told what the pods use.
+	Metrics *metricsapi.Server
 
 	// Registered, when set, is called once all nodes exist and pods are being watched.
 	Registered func()

@@ -32,10 +32,11 @@ type entry struct {
 	writing bool      // a write is in flight
 	retry   time.Time // no write before this
 	fails   int
-	patched []byte // the last status patch that was accepted
-	repeats int    // how often in a row it was the same
-	gone    bool   // the API no longer has it
-	deleted bool   // our delete was accepted
+	patched []byte  // the last status patch that was accepted
+	repeats int     // how often in a row it was the same
+	meters  []meter // of its containers
+	gone    bool    // the API no longer has it
+	deleted bool    // our delete was accepted
 }
 
 // kubelet runs the pods of every node. All its fields but the queue and the log index belong to

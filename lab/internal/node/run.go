@@ -115,6 +115,12 @@ func run(parent context.Context, cfg Config, client kubernetes.Interface) error 
 	}()
 	defer func() { cancel(); <-loopDone }()
 
+	if cfg.Metrics != nil {
+		wg.Go(func() { k.measure(ctx) })
+		cfg.Metrics.SetSource(usage{nodes: ns, kubelet: k})
+		defer cfg.Metrics.SetSource(nil)
+	}
+
 	handler, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { k.post(func() { k.see(o.(*corev1.Pod)) }) },
 		UpdateFunc: func(_, o any) { k.post(func() { k.see(o.(*corev1.Pod)) }) },

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 // Behaviour is what one container does, chosen by its image tag and, above that, its environment.
@@ -39,6 +40,10 @@ type Behaviour struct {
 	Drain time.Duration
 	// PreStop is how long an exec or httpGet preStop hook runs; a sleep hook says so itself.
 	PreStop time.Duration
+	// CPU is what it uses at rest, in thousandths of a core, and Cost the time of a core that one
+	// request takes.
+	CPU  int64
+	Cost time.Duration
 	// Wire is the version of the KV exchange. Two different ones, both set, don't pair.
 	Wire string
 }
@@ -50,6 +55,7 @@ func Defaults() Behaviour {
 		Start:   400 * time.Millisecond,
 		Latency: 10 * time.Millisecond,
 		PreStop: time.Second,
+		CPU:     5,
 
 		ExitCode: 1,
 	}
@@ -77,6 +83,13 @@ var tagWords = map[string]func(b *Behaviour, arg string) error{
 		b.ErrorRate = rate
 		return err
 	},
+	"cpu": func(b *Behaviour, arg string) error {
+		if arg == "" {
+			return nil // many a real image has a tag that ends in -cpu
+		}
+		return cores(func(b *Behaviour, milli int64) { b.CPU = milli })(b, arg)
+	},
+	"cost": duration(func(b *Behaviour, d time.Duration) { b.Cost = d }),
 	"wire": func(b *Behaviour, arg string) error {
 		if arg == "" {
 			return fmt.Errorf("want a version, as in wire2")
@@ -124,6 +137,15 @@ var environment = map[string]func(b *Behaviour, value string) error{
 		rate, err := parseRate(v)
 		b.ErrorRate = rate
 		return err
+	},
+	"OME_LAB_CPU": cores(func(b *Behaviour, milli int64) { b.CPU = milli }),
+	"OME_LAB_COST_MS": func(b *Behaviour, v string) error {
+		ms, err := strconv.ParseFloat(v, 64)
+		if err != nil || ms < 0 {
+			return fmt.Errorf("want a number of milliseconds, 0 or more")
+		}
+		b.Cost = time.Duration(ms * float64(time.Millisecond))
+		return nil
 	},
 	"OME_LAB_WIRE": func(b *Behaviour, v string) error { b.Wire = v; return nil },
 }
@@ -229,6 +251,17 @@ func number(least, most int, set func(*Behaviour, int)) func(*Behaviour, string)
 			return fmt.Errorf("want a number from %d to %d", least, most)
 		}
 		set(b, n)
+		return nil
+	}
+}
+
+func cores(set func(*Behaviour, int64)) func(*Behaviour, string) error {
+	return func(b *Behaviour, arg string) error {
+		q, err := resource.ParseQuantity(arg)
+		if err != nil || q.Sign() < 0 {
+			return fmt.Errorf("want a quantity of cores, as in 250m or 2")
+		}
+		set(b, q.MilliValue())
 		return nil
 	}
 }

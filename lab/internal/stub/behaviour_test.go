@@ -37,6 +37,13 @@ func TestBehaviourOf(t *testing.T) {
 		"crashes by env": {image: "x:v2", env: []string{"OME_LAB_SERVES=2", "OME_LAB_CRASH_TIMES=3", "OME_LAB_EXIT_CODE=9"}, want: with(func(b *Behaviour) {
 			b.Serves, b.CrashTimes, b.ExitCode = 2*time.Second, 3, 9
 		})},
+		"processor": {image: "x:v1-cpu1.5-cost20ms", want: with(func(b *Behaviour) { b.CPU, b.Cost = 1500, 20*time.Millisecond })},
+		"processor by env": {image: "x:v1-cpu1.5-cost20ms", env: []string{"OME_LAB_CPU=250m", "OME_LAB_COST_MS=0.5"}, want: with(func(b *Behaviour) {
+			b.CPU, b.Cost = 250, 500*time.Microsecond
+		})},
+		"image for processors":     {image: "vllm:v0.6-cpu", want: Defaults()},
+		"no quantity":              {image: "x:v1-cpu5x", err: "want a quantity of cores"},
+		"no quantity by env":       {image: "x:v1", env: []string{"OME_LAB_CPU=-1"}, err: "want a quantity of cores"},
 		"no exit code":             {image: "x:v2", env: []string{"OME_LAB_EXIT_CODE=256"}, err: "want a number from 1 to 255"},
 		"exit":                     {image: "x:v2-exit1s", want: with(func(b *Behaviour) { b.Exits, b.ExitAfter = true, time.Second })},
 		"never ready":              {image: "x:v2-neverready", want: with(func(b *Behaviour) { b.NeverReady = true })},

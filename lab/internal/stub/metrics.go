@@ -21,6 +21,7 @@ var buckets = [...]float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
 type metrics struct {
 	inflight   atomic.Int64
 	mismatches atomic.Int64
+	answered   atomic.Int64
 
 	mu     sync.Mutex
 	series map[series]*counts
@@ -41,6 +42,7 @@ type counts struct {
 func newMetrics() *metrics { return &metrics{series: map[series]*counts{}} }
 
 func (m *metrics) observe(revision string, code int, failure string, d time.Duration) {
+	m.answered.Add(1)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	key := series{revision, code, failure}
@@ -55,6 +57,9 @@ func (m *metrics) observe(revision string, code int, failure string, d time.Dura
 		c.buckets[i]++
 	}
 }
+
+// Requests is how many it has answered.
+func (s *Server) Requests() int64 { return s.metrics.answered.Load() }
 
 func (s *Server) serveMetrics(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
