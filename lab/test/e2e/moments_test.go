@@ -25,8 +25,10 @@ func (m moment) String() string {
 // kindsOfARoll are the kinds of writes that a roll of five engines and two decoders consists of, with a number of them
 // that each such roll reaches however its passes fall.
 //
-// Two kinds are not among them, since no roll makes such a write: annotation, the removal of a mailbox, because neither
-// an image change nor a pause leaves one; and settings, which follows a change of the operator's ConfigMap.
+// The other kinds are not among them, since no such roll makes them: annotation and replica-annotation, the removal of a
+// mailbox, because neither an image change nor a pause leaves one; pod-update, which only the strategies in place send;
+// pod-force-delete, which takes a dead node; scaler, which follows the bounds and not the image; and settings, which
+// follows a change of the operator's ConfigMap.
 var kindsOfARoll = []struct {
 	name  string
 	least int
