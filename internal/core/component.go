@@ -150,6 +150,7 @@ func (c *component) member() rollout.Member {
 		return m
 	}
 	m.Stable = c.known[c.Replica.Status.CurrentRevision].Hash
+	m.Desired, m.Strategy, m.Token = c.desired, c.strategy(), c.target.Token
 	var standing int32
 	for i := range c.rows {
 		row := &c.rows[i]
@@ -157,6 +158,10 @@ func (c *component) member() rollout.Member {
 			continue
 		}
 		standing++
+		m.Failed = m.Failed || row.Phase == v1beta1.InstanceFailed
+		if row.RunningRevision == c.target.Name && row.Phase == v1beta1.InstanceReady && row.ServingPodCount > 0 {
+			m.UpdatedReady++
+		}
 		if row.Phase != v1beta1.InstanceReady || row.Operation != nil || row.RunningRevision != c.target.Name {
 			m.Settled = false
 		}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"ome.io/ome/api/v1beta1"
+	"ome.io/ome/internal/core/instance"
 	"ome.io/ome/internal/core/plan"
 	"ome.io/ome/internal/core/rollout"
 	"ome.io/ome/internal/core/rows"
@@ -23,7 +24,7 @@ func Decide(w World) Decision {
 	if w.Service != nil {
 		in.Generation = w.Service.Generation
 		in.Pause = rollout.PauseOf(w.Service.Annotations)
-		in.Spec, in.Previous = w.Service.Spec.Rollout, w.Service.Status.Rollout
+		in.Spec, in.Previous, in.Coordination = w.Service.Spec.Rollout, w.Service.Status.Rollout, w.Service.Status.RolloutCoordination
 	}
 	var declared []v1beta1.ComponentType
 	for _, c := range components {
@@ -35,7 +36,10 @@ func Decide(w World) Decision {
 		}
 	}
 	live := plan.Resolve(in.Spec)
+	in.DefaultTolerance = w.Settings.Coordination.DefaultRatioTolerancePercent
+	takeCensus(&in, live, components)
 	run := rollout.Decide(in, live)
+	wake(&out, run.Wake)
 
 	for _, c := range components {
 		c.project(&w, in.Pause)
@@ -64,6 +68,22 @@ func Decide(w World) Decision {
 		out.Components = append(out.Components, c.out)
 	}
 	return out
+}
+
+// takeCensus counts pods for the members whose group weighs them: most services have
+// neither a ratio nor a token that changes, and need none.
+func takeCensus(in *rollout.Input, live plan.Resolution, components []*component) {
+	weighed := rollout.Weighed(*in, live)
+	if len(weighed) == 0 {
+		return
+	}
+	for _, c := range components {
+		for i := range in.Members {
+			if m := &in.Members[i]; m.Component == c.Type && weighed[c.Type] && c.Replica != nil {
+				m.Census = instance.TakeCensus(c.rows, c.Pods, c.Replica.UID)
+			}
+		}
+	}
 }
 
 // codecError is the stable word of an error of package rows.

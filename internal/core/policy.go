@@ -43,13 +43,8 @@ func (c *component) policy(w *World, permit rollout.Permit, in *instance.Input) 
 	if in.Strategy != v1beta1.SurgeThenDrain {
 		in.MaxSurge = 0
 	}
-	if permit.Grouped {
-		most := plan.BlueGreenBudget(c.desired)
-		in.MaxSurge = min(in.MaxSurge, most)
-		if in.Strategy != v1beta1.SurgeThenDrain {
-			in.MaxUnavailable = min(in.MaxUnavailable, most)
-		}
-	}
+	in.MaxSurge, in.MaxUnavailable = min(in.MaxSurge, permit.MaxSurge), min(in.MaxUnavailable, permit.MaxUnavailable)
+	in.Starts, in.Drains = permit.Starts, permit.Drains
 	in.RestartPolicy = l.RestartPolicy
 	in.ReadyTimeout = c.readyTimeout(w)
 	if l.MigrationPolicy == nil || l.MigrationPolicy.Mode != v1beta1.MigrationNever {

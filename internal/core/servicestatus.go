@@ -32,7 +32,7 @@ func serviceStatus(w *World, components []*component, in rollout.Input, res roll
 		if c.foreign {
 			continue
 		}
-		progress[c.Type] = rollout.Progress{Counts: c.result.Counts, Changing: c.changing()}
+		progress[c.Type] = rollout.Progress{Counts: c.result.Counts, Changing: c.changing(), Staged: c.staged()}
 		if c.Type == v1beta1.RouterComponent || entry == nil {
 			entry = c
 		}

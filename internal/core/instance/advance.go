@@ -280,13 +280,17 @@ func (d *decider) advanceUpdate(row *v1beta1.InstanceStatus) {
 		}
 		return
 	}
+	held := d.drainHold(row, old)
 	switch {
-	case old.live() && old.gate && d.holdsDrain(row):
+	case old.live() && old.gate && (d.holdsDrain(row) || held != nil):
 		// Both pods run on; one that already left rotation still goes.
 		d.toStep(row, v1beta1.StepSurge)
-		if d.in.Paused {
+		switch {
+		case d.in.Paused:
 			d.toWaiting(row, v1beta1.WaitingPaused)
-		} else {
+		case held != nil:
+			d.hold(held)
+		default:
 			d.res.Hold = d.in.StartHold
 		}
 	case old != nil && !old.terminating:
@@ -332,6 +336,15 @@ func (d *decider) followServing(row *v1beta1.InstanceStatus, s *slots) bool {
 	row.ActiveOrdinal = only.ordinal
 	d.settle(row, name)
 	return true
+}
+
+// drainHold spends the quota of drains for an old pod that serves beside its successor.
+// A drain back to the revision that runs needs none.
+func (d *decider) drainHold(row *v1beta1.InstanceStatus, old *pod) *Hold {
+	if !old.serving() || d.holdsDrain(row) || row.Operation.TargetRevision == row.RunningRevision {
+		return nil
+	}
+	return d.in.Drains.take(&d.drained)
 }
 
 // holdsDrain is true while a pause or a gate keeps a serving old pod in rotation.

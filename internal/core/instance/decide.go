@@ -49,6 +49,8 @@ type decider struct {
 	byIndex map[int32]*slots
 	// gone are rows whose last pod left.
 	gone map[int32]bool
+	// started and drained are what this pass spent of the quotas.
+	started, drained int32
 	// kept are the Instances that the partition keeps on their revision.
 	kept map[int32]bool
 	ids  int

@@ -283,11 +283,19 @@ func (d *decider) openUpdates() {
 			if only {
 				continue // this Instance can't; another may
 			}
-			d.res.Hold = why
 			return
 		}
 		b.opened++
 	}
+}
+
+// startQuota spends the quota of starts for an Instance that serves. One that does not
+// takes nothing from its siblings.
+func (d *decider) startQuota(row *v1beta1.InstanceStatus) *Hold {
+	if !d.serves(row) {
+		return nil
+	}
+	return d.in.Starts.take(&d.started)
 }
 
 // budgets are what openUpdates spends.
@@ -332,6 +340,9 @@ func (d *decider) openUpdate(row *v1beta1.InstanceStatus, b *budgets) (why *Hold
 		if cost > 0 && b.surge+cost > d.in.MaxSurge {
 			return d.budgetHold(b.surge), false
 		}
+		if why := d.startQuota(row); why != nil {
+			return why, false
+		}
 		b.surge += cost
 		retried := row.Phase == v1beta1.InstanceFailed
 		attempt := d.beginAttempt(target)
@@ -364,6 +375,9 @@ func (d *decider) openUpdate(row *v1beta1.InstanceStatus, b *budgets) (why *Hold
 	if d.serves(row) {
 		if b.unavailable+1 > d.in.MaxUnavailable {
 			return d.unavailableHold(b.unavailable), false
+		}
+		if why := d.startQuota(row); why != nil {
+			return why, false
 		}
 		b.unavailable++
 	}

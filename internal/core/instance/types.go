@@ -85,6 +85,9 @@ type Input struct {
 	// StartHold denies the start of updates, and of drains toward a revision that
 	// is no longer the target; nil allows.
 	StartHold *Hold
+	// Starts bounds the updates that begin in this pass, of Instances that serve;
+	// Drains the old pods that leave rotation after a surge. Nil is no bound.
+	Starts, Drains *Quota
 	// Paused stops starts and stops a surge before its drain. Lost pods are still
 	// replaced, at the revision they ran, unless Frozen.
 	Paused, Frozen bool

@@ -41,13 +41,6 @@ func Resolve(spec *v1beta1.RolloutSpec) Resolution {
 		r.resolveGroup(i, &spec.Groups[i], taken)
 	}
 	r.Units = Units(GroupsOf(r.Plan))
-	for _, u := range r.Units {
-		if u.Kind == UnitSequence {
-			r.park(v1beta1.ReasonPlanInvalid,
-				"groups[%d]: groups of one component each take turns, and this release does not run such a sequence; put the components into one group",
-				u.Index())
-		}
-	}
 	return r
 }
 
@@ -90,11 +83,6 @@ func (r *Resolution) resolveGroup(i int, g *v1beta1.RolloutGroup, taken map[v1be
 	switch Kind(g) {
 	case v1beta1.ProgressionCanary:
 		r.park(v1beta1.ReasonPlanInvalid, "groups[%d].canary: this release does not run canary groups; use blueGreen: {}", i)
-	case v1beta1.ProgressionRollingUpdate:
-		r.park(v1beta1.ReasonPlanInvalid, "groups[%d].rollingUpdate: this release does not run rolling-update groups; use blueGreen: {}", i)
-	}
-	if g.MaintainRatio != nil {
-		r.park(v1beta1.ReasonPlanInvalid, "groups[%d].maintainRatio: this release does not keep ratios; remove the field", i)
 	}
 
 	r.Plan.Groups = append(r.Plan.Groups, pinned)

@@ -136,21 +136,52 @@ func closeRun(res *Result, in Input, outcome v1beta1.RunOutcome) {
 func permit(res *Result, in Input, live plan.Resolution) {
 	run := res.Status.ActiveRun
 	for _, m := range in.Members {
-		p := res.Permits[m.Component]
+		p := Permit{MaxSurge: instance.NoBudget, MaxUnavailable: instance.NoBudget}
 		switch {
 		case run != nil && grouped(run.Plan.Groups, m.Component):
-			p.Grouped = true
 			if !targetOf(run, m) {
 				p.Hold = waitingForPlan(res)
 			}
 		case grouped(live.Plan.Groups, m.Component) || (live.Parked() && inSpec(in.Spec, m.Component)):
-			p.Grouped = true
 			if m.Behind && m.Stable != "" {
 				p.Hold = waitingForPlan(res)
 			}
 		}
 		res.Permits[m.Component] = p
 	}
+	groups := plan.GroupsOf(live.Plan)
+	if run != nil {
+		groups = plan.GroupsOf(run.Plan)
+	}
+	for _, u := range plan.Units(groups) {
+		for _, i := range u.Groups {
+			budgets(res, in, &groups[i])
+			if groups[i].MaintainRatio != nil && run != nil {
+				ratio(res, in, &groups[i])
+			}
+		}
+		if u.Kind == plan.UnitSequence && run != nil {
+			sequence(res, in, run, groups, u)
+		}
+	}
+	pairing(res, in)
+}
+
+// member finds a component's, nil when the service has none.
+func (in *Input) member(c v1beta1.ComponentType) *Member {
+	for i := range in.Members {
+		if in.Members[i].Component == c {
+			return &in.Members[i]
+		}
+	}
+	return nil
+}
+
+// change edits the permit of a component.
+func (res *Result) change(c v1beta1.ComponentType, edit func(*Permit)) {
+	p := res.Permits[c]
+	edit(&p)
+	res.Permits[c] = p
 }
 
 func targetOf(run *v1beta1.RolloutRun, m Member) bool {

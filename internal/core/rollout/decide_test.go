@@ -99,7 +99,7 @@ func TestDecide(t *testing.T) {
 		{
 			name: "a plan that can't run parks: nothing starts, and the hold says why", spec: canary,
 			members: []Member{member(engine, "a", "b"), member(decoder, "a", "a")},
-			want:    []string{"no run", "parked PlanInvalid", "engine Plan: rollout plan parked: PlanInvalid", "decoder grouped"},
+			want:    []string{"no run", "parked PlanInvalid", "engine Plan: rollout plan parked: PlanInvalid", "decoder free"},
 		},
 		{
 			name: "a member that can't be read keeps the run open", spec: pd(), active: run("b", "b"),
@@ -169,7 +169,7 @@ func describe(t *testing.T, in Input, res Result) []string {
 			if i := strings.Index(word, "PlanInvalid"); i >= 0 {
 				word = word[:i+len("PlanInvalid")]
 			}
-		case p.Grouped:
+		case p.MaxSurge != instance.NoBudget:
 			word = "grouped"
 		}
 		out = append(out, string(m.Component)+" "+word)

@@ -39,6 +39,18 @@ type Member struct {
 	Behind bool
 	// Settled is true when every desired Instance runs the target and none has work.
 	Settled bool
+	// Failed is true while some Instance is in phase Failed.
+	Failed bool
+	// Desired is the number of Instances wanted.
+	Desired int32
+	// UpdatedReady counts Instances that run the target and are ready.
+	UpdatedReady int32
+	// Strategy is how its Instances move.
+	Strategy v1beta1.UpdateStrategyType
+	// Token is the pairing protocol of the target; empty pairs with anything.
+	Token string
+	// Census is filled while a ratio or a pairing asks for it.
+	Census instance.Census
 	// Unreadable is set when the component's rows do not decode: nothing is known of
 	// it, so it neither opens, supersedes nor finishes a run.
 	Unreadable bool
@@ -55,15 +67,22 @@ type Input struct {
 	Pause      Pause
 	Spec       *v1beta1.RolloutSpec
 	Previous   *v1beta1.RolloutStatus
-	Members    []Member
+	// Coordination is what the groups last reported: when members finished.
+	Coordination *v1beta1.RolloutCoordinationStatus
+	// DefaultTolerance is a ratio's tolerance in percent where its group names none.
+	DefaultTolerance int32
+	Members          []Member
 }
 
 // Permit is what one component may do.
 type Permit struct {
 	// Hold denies starts; nil allows.
 	Hold *instance.Hold
-	// Grouped is true for a member of a group, which caps its surge.
-	Grouped bool
+	// MaxSurge and MaxUnavailable are the group's ceilings for the component, in
+	// Instances; instance.NoBudget where it has none.
+	MaxSurge, MaxUnavailable int32
+	// Starts and Drains bound what may begin in this pass; nil is no bound.
+	Starts, Drains *instance.Quota
 }
 
 // Result is the outcome of Decide.
@@ -74,6 +93,8 @@ type Result struct {
 	Configured bool
 	Permits    map[v1beta1.ComponentType]Permit
 	Events     []instance.Event
+	// Wake is when a soak ends.
+	Wake time.Time
 	// ParkReason and ParkMessage say why no plan could be pinned; empty otherwise.
 	ParkReason, ParkMessage string
 }

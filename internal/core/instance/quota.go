@@ -1,0 +1,74 @@
+package instance
+
+import (
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"ome.io/ome/api/v1beta1"
+)
+
+// Quota is how many moves of a kind may still begin in a pass, and why no more may.
+type Quota struct {
+	Left int32
+	Hold *Hold
+}
+
+// take spends one; it returns the hold when none is left. A nil quota has no end.
+func (q *Quota) take(spent *int32) *Hold {
+	if q == nil {
+		return nil
+	}
+	if *spent >= q.Left {
+		return q.Hold
+	}
+	*spent++
+	return nil
+}
+
+// Census sums the pods of a component for those who weigh it against its siblings.
+type Census struct {
+	// Serving counts pods in rotation, extra ones included.
+	Serving int32
+	// Coming counts pods that an operation brings up and that do not serve yet.
+	Coming int32
+	// ByToken counts serving pods by their pairing protocol.
+	ByToken map[string]int32
+}
+
+// TakeCensus counts the pods that belong to the owner.
+func TakeCensus(rows []v1beta1.InstanceStatus, pods []*corev1.Pod, owner types.UID) Census {
+	c := Census{ByToken: map[string]int32{}}
+	in := Input{}
+	in.Owner.UID = owner
+	rising := map[[2]int32]bool{}
+	for i := range rows {
+		row := &rows[i]
+		if op := row.Operation; op != nil && row.Phase != v1beta1.InstanceFailed {
+			switch {
+			case op.Type == v1beta1.OperationUpdate && op.Strategy == v1beta1.SurgeThenDrain && op.Step == v1beta1.StepSurge && op.TargetRevision != row.RunningRevision:
+				rising[[2]int32{row.Index, 1 - row.ActiveOrdinal}] = true
+			case op.Type == v1beta1.OperationCreate, op.Type == v1beta1.OperationRestart,
+				op.Type == v1beta1.OperationUpdate && op.Strategy != v1beta1.SurgeThenDrain:
+				rising[[2]int32{row.Index, row.ActiveOrdinal}] = true
+			}
+		}
+	}
+	for _, obj := range pods {
+		if !ownedBy(obj, &in) {
+			continue
+		}
+		p := observe(obj, &in)
+		if !p.serving() {
+			continue
+		}
+		c.Serving++
+		c.ByToken[obj.Labels[v1beta1.PairingProtocolLabel]]++
+		if index, err := strconv.ParseInt(obj.Labels[v1beta1.InstanceIndexLabel], 10, 32); err == nil {
+			delete(rising, [2]int32{int32(index), p.ordinal})
+		}
+	}
+	c.Coming = int32(len(rising))
+	return c
+}

@@ -1,0 +1,87 @@
+package rollout
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"ome.io/ome/api/v1beta1"
+	"ome.io/ome/internal/core/instance"
+	"ome.io/ome/internal/core/plan"
+)
+
+// Weighed are the components whose pods have to be counted before Decide: those of a
+// group with a ratio, and engine and decoder while one of them moves under a token.
+func Weighed(in Input, live plan.Resolution) map[v1beta1.ComponentType]bool {
+	var out map[v1beta1.ComponentType]bool
+	add := func(list ...v1beta1.ComponentType) {
+		if out == nil {
+			out = map[v1beta1.ComponentType]bool{}
+		}
+		for _, c := range list {
+			out[c] = true
+		}
+	}
+	groups := live.Plan.Groups
+	if in.Previous != nil && in.Previous.ActiveRun != nil {
+		groups = in.Previous.ActiveRun.Plan.Groups
+	}
+	for i := range groups {
+		if g := &groups[i].Group; g.MaintainRatio != nil {
+			add(g.Components...)
+		}
+	}
+	for _, c := range []v1beta1.ComponentType{v1beta1.EngineComponent, v1beta1.DecoderComponent} {
+		if m := in.member(c); m != nil && m.Behind && m.Token != "" {
+			add(v1beta1.EngineComponent, v1beta1.DecoderComponent)
+		}
+	}
+	return out
+}
+
+// pairing keeps an engine and decoder that understand each other serving while their
+// token changes. It bounds drains only: a new pod always comes up, so the bounds can't
+// wait for each other.
+func pairing(res *Result, in Input) {
+	engine, decoder := in.member(v1beta1.EngineComponent), in.member(v1beta1.DecoderComponent)
+	if engine == nil || decoder == nil {
+		return
+	}
+	pairingOf(res, engine, decoder)
+	pairingOf(res, decoder, engine)
+}
+
+// pairingOf bounds the drains of one component by what its peer serves.
+func pairingOf(res *Result, c, peer *Member) {
+	to := c.Token
+	if to == "" || !c.Behind || c.Strategy != v1beta1.SurgeThenDrain {
+		return // without a surge there is no new pod to wait for
+	}
+	if pairs(c, to) > 0 && pairs(peer, to) > 0 {
+		return
+	}
+	for _, from := range slices.Sorted(maps.Keys(c.Census.ByToken)) {
+		serving := c.Census.ByToken[from]
+		if from == "" || from == to || serving == 0 || pairs(peer, from) == 0 {
+			continue
+		}
+		left, reason := int32(math.MaxInt32), ""
+		if pairs(peer, to) == 0 && peer.Strategy == v1beta1.SurgeThenDrain {
+			left, reason = 0, fmt.Sprintf(
+				"pairing protocol transition to %q: the replacement %s cannot pair because no serving %s runs cohort %q yet; holding the drain of the serving %s of cohort %q until one does",
+				to, c.Component, peer.Component, to, c.Component, from)
+		} else {
+			left, reason = serving-1, fmt.Sprintf(
+				"pairing protocol transition to %q: holding the drain of the last serving %s of cohort %q until %q serves on both components",
+				to, c.Component, from, to)
+		}
+		hold := &instance.Hold{Gate: v1beta1.GatePairing, Reason: reason}
+		res.change(c.Component, func(p *Permit) { p.Drains = atMost(p.Drains, left, hold) })
+	}
+}
+
+// pairs counts serving pods that understand a token: an empty one understands any.
+func pairs(m *Member, token string) int32 {
+	return m.Census.ByToken[token] + m.Census.ByToken[""]
+}
