@@ -33,6 +33,8 @@ type Census struct {
 	Serving int32
 	// Coming counts pods that an operation brings up and that do not serve yet.
 	Coming int32
+	// Pairs counts Instances that serve with more pods than one: an old one may leave each.
+	Pairs int32
 	// ByToken counts serving pods by their pairing protocol.
 	ByToken map[string]int32
 }
@@ -43,6 +45,7 @@ func TakeCensus(rows []v1beta1.InstanceStatus, pods []*corev1.Pod, owner types.U
 	in := Input{}
 	in.Owner.UID = owner
 	rising := map[[2]int32]bool{}
+	of := map[int32]int32{}
 	for i := range rows {
 		row := &rows[i]
 		if op := row.Operation; op != nil && row.Phase != v1beta1.InstanceFailed {
@@ -67,6 +70,9 @@ func TakeCensus(rows []v1beta1.InstanceStatus, pods []*corev1.Pod, owner types.U
 		c.ByToken[obj.Labels[v1beta1.PairingProtocolLabel]]++
 		if index, err := strconv.ParseInt(obj.Labels[v1beta1.InstanceIndexLabel], 10, 32); err == nil {
 			delete(rising, [2]int32{int32(index), p.ordinal})
+			if of[int32(index)]++; of[int32(index)] == 2 {
+				c.Pairs++
+			}
 		}
 	}
 	c.Coming = int32(len(rising))

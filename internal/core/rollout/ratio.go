@@ -38,9 +38,9 @@ func ratio(res *Result, in Input, g *v1beta1.RolloutGroup) {
 	if len(pools) < 2 {
 		return
 	}
-	allotStarts(pools, tolerance)
 	allotDrains(pools, tolerance)
-	breakTie(pools)
+	allotStarts(pools, tolerance)
+	stepAnyway(pools, tolerance)
 	for _, p := range pools {
 		if p.skips {
 			continue
@@ -94,59 +94,103 @@ func (p *pool) ahead(pools []*pool, tolerance int64) *pool {
 }
 
 // inBand is true when the proportion of p to each other member, with p counting n, is
-// within tolerance of the wanted one.
-func (p *pool) inBand(pools []*pool, n int64, of func(*pool) int64, tolerance int64) bool {
+// within tolerance of the wanted one. Each of the counts that the other may soon have
+// has to be.
+func (p *pool) inBand(pools []*pool, n, tolerance int64) bool {
 	for _, q := range pools {
-		if q == p || of(q) == 0 {
+		if q == p {
 			continue
 		}
-		// n/q against p.desired/q.desired, both times q*q.desired*100
-		have, want := n*q.desired()*100, p.desired()*of(q)
-		if have < want*(100-tolerance) || have > want*(100+tolerance) {
-			return false
+		for _, count := range [...]int64{q.serving - int64(q.drains), q.serving, q.serving + q.coming} {
+			if count <= 0 {
+				continue
+			}
+			// n/count against p.desired/q.desired, both times count*q.desired*100
+			have, want := n*q.desired()*100, p.desired()*count
+			if have < want*(100-tolerance) || have > want*(100+tolerance) {
+				return false
+			}
 		}
 	}
 	return true
 }
 
-// allotStarts hands out starts one by one to the member that is furthest behind. A
-// surge that leaves the band is still let through from balance: else a ratio as 2:1
-// with no tolerance could never take its first step.
-func allotStarts(pools []*pool, tolerance int64) {
-	order := slices.Clone(pools)
-	slices.SortStableFunc(order, func(a, b *pool) int {
-		return int(int64(a.UpdatedReady)*b.desired() - int64(b.UpdatedReady)*a.desired())
-	})
-	all := func(p *pool) int64 { return p.serving + p.coming }
-	for moved := true; moved; {
-		moved = false
-		for _, p := range order {
-			if p.skips || !p.Behind || int64(p.starts) >= p.desired() || p.ahead(pools, tolerance) != nil {
-				continue
-			}
-			surge := p.Strategy == v1beta1.SurgeThenDrain
-			next := all(p) - 1
-			if surge {
-				next = all(p) + 1
-			}
-			switch {
-			case p.inBand(pools, next, all, tolerance):
-			case surge && balanced(pools):
-			case !surge && p.starts == 0 && balanced(pools) && p.inBand(pools, next, all, 2*tolerance):
-			default:
-				continue
-			}
-			p.starts++
-			if surge {
-				p.coming++
-			} else {
-				p.serving--
-			}
-			moved = true
+// What each member may do is worked out against the others as they are: when two move
+// at once, their proportion stays between what each alone would make of it.
+
+// allotDrains lets old pods go whose successors serve.
+func allotDrains(pools []*pool, tolerance int64) {
+	allotted := make([]int32, len(pools))
+	for i, p := range pools {
+		n := &allotted[i]
+		for !p.skips && *n < p.Census.Pairs && p.inBand(pools, p.serving-int64(*n)-1, tolerance) {
+			*n++
 		}
 	}
-	for _, p := range pools { // what was handed out has not happened yet
-		p.serving, p.coming = int64(p.Census.Serving), int64(p.Census.Coming)
+	for i, p := range pools {
+		p.drains = allotted[i]
+	}
+}
+
+// allotStarts lets Instances start that serve now.
+func allotStarts(pools []*pool, tolerance int64) {
+	for _, p := range pools {
+		if p.skips || !p.Behind || p.ahead(pools, tolerance) != nil {
+			continue
+		}
+		for int64(p.starts) < p.desired() && p.inBand(pools, p.after(int64(p.starts)+1), tolerance) {
+			p.starts++
+		}
+	}
+}
+
+// after is what p counts once n more of its Instances have started.
+func (p *pool) after(n int64) int64 {
+	if p.Strategy == v1beta1.SurgeThenDrain {
+		return p.serving + p.coming + n
+	}
+	return p.serving - n
+}
+
+// stepAnyway lets one member move where the band leaves it no room: a proportion as 2:1
+// without tolerance could never take its first step otherwise. From balance one surge
+// is let through, else, when nobody may move, one drain within twice the band. Surplus
+// pods of which nobody is short leave in any case: a change of the wanted counts in the
+// middle of a roll can leave them.
+func stepAnyway(pools []*pool, tolerance int64) {
+	order := slices.Clone(pools)
+	slices.SortStableFunc(order, func(a, b *pool) int { // who is furthest behind comes first
+		return int(int64(a.UpdatedReady)*b.desired() - int64(b.UpdatedReady)*a.desired())
+	})
+	if balanced(pools) {
+		for _, p := range order {
+			if p.Behind && !p.skips && p.starts == 0 && p.Strategy == v1beta1.SurgeThenDrain && p.ahead(pools, tolerance) == nil {
+				p.starts = 1
+				return
+			}
+		}
+	}
+	idle := true
+	for _, p := range pools {
+		if p.drains > 0 {
+			return
+		}
+		idle = idle && p.starts == 0
+	}
+	short := slices.ContainsFunc(pools, func(p *pool) bool { return p.serving < p.desired() })
+	for _, p := range order {
+		if p.skips {
+			continue
+		}
+		near := p.inBand(pools, p.serving-1, 2*tolerance)
+		switch {
+		case p.Census.Pairs > 0 && (near || (!short && p.serving > p.desired())):
+			p.drains = 1
+			return
+		case idle && near && p.Strategy != v1beta1.SurgeThenDrain && p.Behind && balanced(pools) && p.ahead(pools, tolerance) == nil:
+			p.starts = 1
+			return
+		}
 	}
 }
 
@@ -159,47 +203,6 @@ func balanced(pools []*pool) bool {
 		}
 	}
 	return true
-}
-
-// allotDrains hands out drains of old pods whose successors serve, within the band, and
-// one of them within twice the band.
-func allotDrains(pools []*pool, tolerance int64) {
-	serving := func(p *pool) int64 { return p.serving }
-	for moved := true; moved; {
-		moved = false
-		for _, p := range pools {
-			if p.skips || int64(p.drains) >= p.desired() || p.serving <= 0 {
-				continue
-			}
-			if !p.inBand(pools, p.serving-1, serving, tolerance) &&
-				!(p.drains == 0 && p.inBand(pools, p.serving-1, serving, 2*tolerance)) {
-				continue
-			}
-			p.drains++
-			p.serving--
-			moved = true
-		}
-	}
-	for _, p := range pools {
-		p.serving = int64(p.Census.Serving)
-	}
-}
-
-// breakTie lets one surplus pod go when nothing else may move and nobody is short of
-// pods: a change of the wanted counts in the middle of a roll can leave such a state.
-func breakTie(pools []*pool) {
-	var surplus *pool
-	for _, p := range pools {
-		if p.starts > 0 || p.drains > 0 || p.serving < p.desired() {
-			return
-		}
-		if surplus == nil && !p.skips && p.serving > p.desired() {
-			surplus = p
-		}
-	}
-	if surplus != nil {
-		surplus.drains = 1
-	}
 }
 
 // needed is the smallest tolerance, in percent, under which p could count n beside what

@@ -1,0 +1,77 @@
+package rollout
+
+import (
+	"testing"
+
+	"ome.io/ome/api/v1beta1"
+	"ome.io/ome/internal/core/instance"
+)
+
+func TestPairing(t *testing.T) {
+	const surge, recreate = v1beta1.SurgeThenDrain, v1beta1.RecreatePod
+	of := func(c v1beta1.ComponentType, strategy v1beta1.UpdateStrategyType, token string, serving map[string]int32) Member {
+		return Member{Component: c, Strategy: strategy, Token: token, Behind: true, Census: instance.Census{ByToken: serving}}
+	}
+	cannot := func(c, peer string) string {
+		return `pairing protocol transition to "kv-v2": the replacement ` + c + ` cannot pair because no serving ` + peer +
+			` runs cohort "kv-v2" yet; holding the drain of the serving ` + c + ` of cohort "kv-v1" until one does`
+	}
+	last := func(c string) string {
+		return `pairing protocol transition to "kv-v2": holding the drain of the last serving ` + c + ` of cohort "kv-v1" until "kv-v2" serves on both components`
+	}
+	type tokens = map[string]int32
+	cases := []struct {
+		name            string
+		engine, decoder Member
+		// drains is what may leave of the engine, -1 for no bound, and why.
+		drains int32
+		reason string
+	}{
+		{"the first new engine serves, no decoder does: nothing drains", of(engine, surge, "kv-v2", tokens{"kv-v1": 1, "kv-v2": 1}), of(decoder, surge, "kv-v2", tokens{"kv-v1": 1}), 0, cannot("engine", "decoder")},
+		{"the new token serves on both: everything drains", of(engine, surge, "kv-v2", tokens{"kv-v1": 1, "kv-v2": 1}), of(decoder, surge, "kv-v2", tokens{"kv-v1": 1, "kv-v2": 1}), -1, ""},
+		{"an old pod that pairs with nobody may go", of(engine, surge, "kv-v2", tokens{"kv-v1": 2}), of(decoder, surge, "kv-v2", tokens{}), -1, ""},
+		{"a peer that does not surge: all but the last pair may go", of(engine, surge, "kv-v2", tokens{"kv-v1": 3, "kv-v2": 1}), of(decoder, recreate, "kv-v2", tokens{"kv-v1": 2}), 2, last("engine")},
+		{"one of each and a peer that does not surge", of(engine, surge, "kv-v2", tokens{"kv-v1": 1, "kv-v2": 1}), of(decoder, recreate, "kv-v2", tokens{"kv-v1": 1}), 0, last("engine")},
+		{"a first token pairs with everybody", of(engine, surge, "kv-v2", tokens{"": 1, "kv-v2": 1}), of(decoder, surge, "kv-v2", tokens{"": 1}), -1, ""},
+		{"without a token nothing is held", of(engine, surge, "", tokens{"kv-v1": 1, "": 1}), of(decoder, surge, "", tokens{"kv-v1": 1}), -1, ""},
+		{"a component that does not surge holds nothing", of(engine, recreate, "kv-v2", tokens{"kv-v1": 1}), of(decoder, surge, "kv-v2", tokens{"kv-v1": 1}), -1, ""},
+		{"an older token that still pairs is held too", of(engine, surge, "kv-v2", tokens{"kv-v0": 1, "kv-v1": 1}), of(decoder, surge, "kv-v2", tokens{"kv-v1": 1}), 0, cannot("engine", "decoder")},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			res := Result{Permits: map[v1beta1.ComponentType]Permit{}}
+			pairing(&res, Input{Members: []Member{tc.engine, tc.decoder}})
+			q := res.Permits[engine].Drains
+			switch {
+			case tc.drains < 0 && q != nil:
+				t.Errorf("%d drains: %s", q.Left, q.Hold.Reason)
+			case tc.drains < 0:
+			case q == nil:
+				t.Error("drains are not bounded")
+			case q.Left != tc.drains || q.Hold.Gate != v1beta1.GatePairing || q.Hold.Reason != tc.reason:
+				t.Errorf("%d drains: %s\nwant %d: %s", q.Left, q.Hold.Reason, tc.drains, tc.reason)
+			}
+		})
+	}
+}
+
+// Whatever serves, engine and decoder never both wait for the other.
+func TestPairingHoldsDoNotWaitForEachOther(t *testing.T) {
+	for e1 := range int32(3) {
+		for e2 := range int32(3) {
+			for d1 := range int32(3) {
+				for d2 := range int32(3) {
+					side := func(c v1beta1.ComponentType, old, next int32) Member {
+						return Member{Component: c, Strategy: v1beta1.SurgeThenDrain, Token: "n", Behind: true,
+							Census: instance.Census{ByToken: map[string]int32{"o": old, "n": next}}}
+					}
+					res := Result{Permits: map[v1beta1.ComponentType]Permit{}}
+					pairing(&res, Input{Members: []Member{side(engine, e1, e2), side(decoder, d1, d2)}})
+					if e2 > 0 && d2 > 0 && (res.Permits[engine].Drains != nil || res.Permits[decoder].Drains != nil) {
+						t.Errorf("old %d and %d, new %d and %d: held although the new token serves on both", e1, d1, e2, d2)
+					}
+				}
+			}
+		}
+	}
+}
