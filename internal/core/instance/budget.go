@@ -40,6 +40,12 @@ func (d *decider) podsHeld(row *v1beta1.InstanceStatus, s *slots) (n int32) {
 	return n
 }
 
+// holdsSlot is true for a pod that counts against a budget: ended pods do too, until
+// they are gone.
+func (d *decider) holdsSlot(p *pod) bool {
+	return p != nil && (!p.terminating || d.in.Now.Before(p.graceEnds()))
+}
+
 // building is the slot whose pod the row's operation brings up, -1 for none.
 func (d *decider) building(row *v1beta1.InstanceStatus) int32 {
 	op := row.Operation
@@ -90,15 +96,21 @@ func (d *decider) serves(row *v1beta1.InstanceStatus) bool {
 	return false
 }
 
-// unavailable counts the Instances that do not serve or are about to stop.
+// unavailable counts the Instances that do not serve or are about to stop, and those
+// that have yet to be made.
 func (d *decider) unavailable() (n int32) {
+	missing := d.in.Desired
 	for i := range d.rows {
 		row := &d.rows[i]
-		if row.Phase != v1beta1.InstanceDeleting && (disruptive(row) || !d.serves(row)) {
+		if row.Phase == v1beta1.InstanceDeleting {
+			continue
+		}
+		missing--
+		if disruptive(row) || !d.serves(row) {
 			n++
 		}
 	}
-	return n
+	return n + max(0, missing)
 }
 
 // out counts the Instances that an operation of ours keeps out.
@@ -145,7 +157,7 @@ func (d *decider) budgetHold(used int32) *Hold {
 			switch {
 			case p.terminating && d.in.Now.Before(p.graceEnds()) && terminating == nil:
 				terminating = p
-			case !p.terminating && row.Operation == nil && extra == nil:
+			case !p.terminating && row.Operation == nil && extra == nil && p != s.bySlot[row.ActiveOrdinal]:
 				extra = p
 			}
 		})

@@ -54,7 +54,7 @@ func (d *decider) advanceRebuild(row *v1beta1.InstanceStatus) {
 	if busy {
 		return
 	}
-	if p := s.bySlot[row.ActiveOrdinal]; p != nil && p.terminating && s.bySlot[1-row.ActiveOrdinal] == nil {
+	if p := s.bySlot[row.ActiveOrdinal]; p != nil && p.terminating && s.bySlot[1-row.ActiveOrdinal] == nil && !d.in.Now.Before(p.graceEnds()) {
 		row.ActiveOrdinal = 1 - row.ActiveOrdinal
 	}
 	if d.bringUp(row, row.ActiveOrdinal, op.TargetRevision) {
