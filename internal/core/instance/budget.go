@@ -113,6 +113,46 @@ func (d *decider) unavailable() (n int32) {
 	return n + max(0, missing)
 }
 
+// mayTakeOut is true while the budget lets an update take a serving Instance out. It is
+// asked again right before the act: since the operation was opened others may have
+// stopped serving, or a lost write may have left this one in rotation.
+func (d *decider) mayTakeOut(row *v1beta1.InstanceStatus) bool {
+	if d.taken[row.Index] || !d.serves(row) {
+		return true
+	}
+	down, missing := int32(1), d.in.Desired
+	for i := range d.rows {
+		other := &d.rows[i]
+		if other.Phase == v1beta1.InstanceDeleting {
+			continue
+		}
+		missing--
+		if other.Index != row.Index && (d.taken[other.Index] || !d.serves(other)) {
+			down++
+		}
+	}
+	if down+max(0, missing) > d.in.MaxUnavailable {
+		return false
+	}
+	if d.taken == nil {
+		d.taken = map[int32]bool{}
+	}
+	d.taken[row.Index] = true
+	return true
+}
+
+// callOff ends an update that must not take its serving pod out after all: the row
+// rests on that pod, and the update begins again once there is room.
+func (d *decider) callOff(row *v1beta1.InstanceStatus, p *pod) bool {
+	name := d.revisionOf(p.hash)
+	if name == "" {
+		return false
+	}
+	row.ActiveOrdinal, row.Incarnation = p.ordinal, p.incarnation
+	d.settle(row, name)
+	return true
+}
+
 // out counts the Instances that an operation of ours keeps out.
 func (d *decider) out() (n int32) {
 	for i := range d.rows {

@@ -31,6 +31,13 @@ func (d *decider) advanceRebuild(row *v1beta1.InstanceStatus) {
 		return
 	}
 	op := row.Operation
+	if op.Type == v1beta1.OperationUpdate {
+		for _, p := range s.bySlot {
+			if p.serving() && (p.incarnation != row.Incarnation || p.hash != d.hashOf(op.TargetRevision)) && !d.mayTakeOut(row) && d.callOff(row, p) {
+				return
+			}
+		}
+	}
 	busy := false
 	s.all(func(p *pod) {
 		switch {
