@@ -69,6 +69,9 @@ func (a *App) serviceAndReplicas(ctx context.Context, name string) (*v1beta1.Inf
 		return nil, view.ReplicaReads{}, nil, err
 	}
 	replicas, err := r.replicas(ctx, name)
+	if err == nil && view.Overtaken(service, &replicas) {
+		service, err = r.service(ctx, name)
+	}
 	return service, replicas, r, err
 }
 
