@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Measures the budgets: the pure core first, while the machine is otherwise quiet, then rolls and commands on a lab of
-# its own. Prints one report; exits 0 however it comes out, and non-zero only when something could not be measured.
+# Measures the budgets: the pure core first, while the machine is otherwise quiet, then rolls by every update strategy
+# and commands on a lab of its own. Prints one report; exits 0 however it comes out, and non-zero only when something
+# could not be measured.
 #
 #   hack/bench.sh [--instances N] [--rounds N] [--runs N] [--save FILE] [-o json] ...   (flags of `ome-lab bench`)
 #
@@ -16,4 +17,4 @@ echo "benchmarks of the pure core" >&2
 go test ./internal/sim ./internal/core/rows -run '^$' -bench '^(BenchmarkDecide|BenchmarkEncodeDecode20k)$' \
 	-benchtime "${BENCHTIME:-1s}" -count "${BENCHCOUNT:-3}" >"$results" || { cat "$results" >&2; exit 1; }
 
-"${OME_BIN:-bin}/ome-lab" bench --go-bench "$results" "$@"
+"${OME_BIN:-bin}/ome-lab" bench --strategies --go-bench "$results" "$@"

@@ -1,10 +1,8 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -13,8 +11,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
-	"ome.io/ome/internal/guarded"
 )
 
 // The strings of the contract, spelled out: a test that took them from the
@@ -55,24 +51,26 @@ func TestActions(t *testing.T) {
 
 func actionCases() []*actionCase {
 	var cases []*actionCase
-	for _, verb := range []string{"pause", "resume"} {
-		ready := func() *fixture { return rolling() }
-		if verb == "resume" {
-			ready = func() *fixture { return paused("true") }
+	for _, v := range verbs() {
+		shared := slices.Concat(modeCases(v), usageCases(v), readCases(v.ready), targetCases(v.ready),
+			runtimeCases(v.ready), patchCases(v), retryCases(v))
+		if v.prompts {
+			shared = append(shared, promptCases(v.ready)...)
 		}
-		shared := slices.Concat(modeCases(ready), promptCases(ready), usageCases(), readCases(ready), targetCases(ready),
-			runtimeCases(ready), patchCases(ready), retryCases(ready))
+		if v.replicaVerb() {
+			shared = append(shared, secondReadCases(v)...)
+		}
 		for _, c := range shared {
-			c.verb = verb
+			c.verb = v.name
 		}
 		cases = append(cases, shared...)
 	}
-	return slices.Concat(cases, pauseCases(), resumeCases())
+	return slices.Concat(cases, pauseCases(), resumeCases(), scaleCases(), releaseCases())
 }
 
 // modeCases: dry runs, formats, streams that can't be written.
-func modeCases(ready func() *fixture) []*actionCase {
-	const wrote = "write rollout action result failed; check rollout status"
+func modeCases(v *verb) []*actionCase {
+	ready, wrote := v.ready, v.words.wrote
 	return []*actionCase{
 		{name: "real table", fixture: ready(), patches: 1},
 		{name: "real wide", fixture: ready(), flags: []string{"--yes", "-o", "wide"}, patches: 1},
@@ -83,12 +81,12 @@ func modeCases(ready func() *fixture) []*actionCase {
 		{name: "client dry run needs no patch right", fixture: ready(), user: "reader", flags: []string{"--yes", "--dry-run=client"}},
 		{name: "server dry run", fixture: ready(), flags: []string{"--yes", "--dry-run", "server"}, patches: 1},
 		{name: "server dry run json", fixture: ready(), flags: []string{"--yes", "--dry-run=server", "-o=json"}, patches: 1},
-		{name: "server dry run without patch right", fixture: ready(), user: "reader", flags: []string{"--yes", "--dry-run=server"}, code: 1, message: readFailed, patches: 1},
+		{name: "server dry run without patch right", fixture: ready(), user: "reader", flags: []string{"--yes", "--dry-run=server"}, code: 1, message: v.words.failed, patches: 1},
 		{name: "other ome namespace", fixture: ready(), flags: []string{"--yes", "--ome-namespace=ops", "--dry-run=client"}},
 		{name: "stdout broken", fixture: ready(), brokenOut: true, code: 1, message: wrote, patches: 1},
 		{name: "stdout broken client dry run", fixture: ready(), brokenOut: true, flags: []string{"--yes", "--dry-run=client"}, code: 1, message: wrote},
 		{name: "stdout broken server dry run", fixture: ready(), brokenOut: true, flags: []string{"--yes", "--dry-run=server"}, code: 1, message: wrote, patches: 1},
-		{name: "preview can't be written", fixture: ready(), brokenErr: true, code: 1, message: "write action preview failed; no request submitted"},
+		{name: "preview can't be written", fixture: ready(), brokenErr: true, code: 1, message: v.words.previewFailed},
 	}
 }
 
@@ -123,9 +121,17 @@ func promptCases(ready func() *fixture) []*actionCase {
 }
 
 // usageCases: nothing is read.
-func usageCases() []*actionCase {
+func usageCases(v *verb) []*actionCase {
 	line := func(name, message string, words ...string) *actionCase {
-		return &actionCase{name: name, line: words, code: 1, message: message}
+		return &actionCase{name: name, line: words, code: 1, message: v.words.usage(message), says: message}
+	}
+	context := "selected kubeconfig context is unavailable or unsafe"
+	if !v.prompts {
+		context = scaleContext
+	}
+	nowhere := line("unknown context", "resolve workload namespace failed", "chat", "--context=nowhere", "--yes")
+	if nowhere.says = ""; !v.prompts {
+		nowhere.message = scaleContext
 	}
 	return []*actionCase{
 		line("no argument", "exactly one inference service is required", "-n", "prod", "--yes"),
@@ -137,11 +143,11 @@ func usageCases() []*actionCase {
 		line("bad name", "invalid inference service name", "Chat", "--yes"),
 		line("secret as name", "invalid inference service name", "sk-abcdefghijklmnopqrst", "--yes"),
 		line("bad namespace", "resolved workload namespace is invalid", "chat", "-n", "Prod", "--yes"),
-		line("unknown context", "resolve workload namespace failed", "chat", "--context=nowhere", "--yes"),
-		{name: "unsafe context", line: []string{"chat", "--yes"}, user: "unsafe-context", code: 1, message: "selected kubeconfig context is unavailable or unsafe"},
-		{name: "no context", line: []string{"chat", "--server=https://127.0.0.1:1", "--yes"}, kubeconfig: "/dev/null", code: 1,
-			message: "selected kubeconfig context is unavailable or unsafe"},
-		{name: "no kubeconfig file", line: []string{"chat", "--yes"}, kubeconfig: "/nonexistent/config", code: 1, message: "resolve workload namespace failed"},
+		nowhere,
+		{name: "unsafe context", line: []string{"chat", "--yes"}, user: "unsafe-context", code: 1, message: context},
+		{name: "no context", line: []string{"chat", "--server=https://127.0.0.1:1", "--yes"}, kubeconfig: "/dev/null", code: 1, message: context},
+		{name: "no kubeconfig file", line: []string{"chat", "--yes"}, kubeconfig: "/nonexistent/config", code: 1,
+			message: v.words.usage("resolve workload namespace failed")},
 	}
 }
 
@@ -239,67 +245,83 @@ func runtimeCases(ready func() *fixture) []*actionCase {
 }
 
 // patchCases: everything that can happen to the one write.
-func patchCases(ready func() *fixture) []*actionCase {
+func patchCases(v *verb) []*actionCase {
+	w := v.words
 	patch := func(name string, code int, message string, h hook) *actionCase {
-		return &actionCase{name: name, fixture: ready(), hook: on("PATCH", "", h), code: code, message: message, patches: 1}
+		return &actionCase{name: name, fixture: v.ready(), hook: on("PATCH", "", h), code: code, message: message, patches: 1}
 	}
 	race := func(name string, code int, message string, do func(*running)) *actionCase {
-		return &actionCase{name: name, fixture: ready(), hook: beforePatch(do), code: code, message: message, patches: 1}
+		return &actionCase{name: name, fixture: v.ready(), hook: beforePatch(do), code: code, message: message, patches: 1}
 	}
 	deny := func(mode string) *actionCase {
-		return &actionCase{name: "webhook denies with " + mode, fixture: ready(), labels: map[string]string{"deny": mode}, code: 1, message: readFailed, patches: 1}
+		return &actionCase{name: "webhook denies with " + mode, fixture: v.ready(), labels: map[string]string{"deny": mode}, code: 1, message: w.failed, patches: 1}
 	}
-	changed := race("spec changed before the patch in a server dry run", 3, conflict, edit)
+	late := func(name string, c actionCase) *actionCase {
+		c.name, c.fixture, c.code, c.message, c.patches, c.says = name, v.ready(), 1, w.late, 1, deadline
+		c.hook = on("PATCH", "", stall)
+		return &c
+	}
+	changed := race("spec changed before the patch in a server dry run", 3, w.conflict, v.editTarget)
 	changed.flags = []string{"--yes", "--dry-run=server"}
 	return []*actionCase{
-		race("status moved before the patch", 3, conflict, (*running).touchStatus),
-		race("spec changed before the patch", 3, conflict, edit),
+		race("status moved before the patch", 3, w.conflict, v.touchTarget),
+		race("spec changed before the patch", 3, w.conflict, v.editTarget),
 		changed,
-		race("annotation taken before the patch", 3, conflict, func(r *running) {
-			r.change(func(u *unstructured.Unstructured) {
-				a := u.GetAnnotations()
-				a["ome.io/rollout-paused"] = "freeze"
-				u.SetAnnotations(a)
-			})
+		race("annotation taken before the patch", 3, w.conflict, func(r *running) {
+			if v.replicaVerb() {
+				v.annotateTarget(r, "ome.io/release-held-revision", "cccccccc")
+			} else {
+				v.annotateTarget(r, "ome.io/rollout-paused", "freeze")
+			}
 		}),
-		race("recreated before the patch", 3, conflict, func(r *running) {
-			r.remove()
+		race("recreated before the patch", 3, w.conflict, func(r *running) {
+			r.removeObject(v.kind, v.object)
 			u := rolling().service
+			if v.replicaVerb() {
+				u = replica("engine")
+			}
 			delete(u.Object, "status")
 			create(r.t, u, r.namespace)
 		}),
-		race("deleted before the patch", 1, readFailed, (*running).remove),
-		{name: "patch forbidden", fixture: ready(), user: "reader", code: 1, message: readFailed, patches: 1},
+		race("deleted before the patch", 1, w.failed, func(r *running) { r.removeObject(v.kind, v.object) }),
+		{name: "patch forbidden", fixture: v.ready(), user: "reader", code: 1, message: w.failed, patches: 1, says: "Forbidden"},
 		deny("403"), deny("409"), deny("422"), deny("down"),
-		patch("conflict answered as 409", 3, conflict, answer(409, metav1.StatusReasonConflict, "the object has been modified")),
-		patch("validation answered as 422", 1, readFailed, answer(422, metav1.StatusReasonInvalid, "InferenceService.ome.io \"chat\" is invalid: spec.engine: Required value")),
-		patch("unauthorized", 1, readFailed, answer(401, metav1.StatusReasonUnauthorized, "Unauthorized")),
-		patch("too many requests", 1, readFailed, answer(429, metav1.StatusReasonTooManyRequests, "slow down")),
-		patch("server unavailable", 1, readFailed, answer(503, metav1.StatusReasonServiceUnavailable, "starting")),
-		patch("gateway timeout", 1, readFailed, answer(504, metav1.StatusReasonTimeout, "request did not complete within the allotted timeout")),
-		patch("answer lost", 1, readFailed, lose),
-		patch("answer of another object", 1, unbound, rewrite(func(o map[string]any) { metadata(o)["uid"] = "11111111-2222-3333-4444-555555555555" })),
-		patch("answer without the change", 1, unbound, rewrite(func(o map[string]any) {
+		patch("conflict answered as 409", 3, w.conflict, answer(409, metav1.StatusReasonConflict, "the object has been modified")),
+		patch("validation answered as 422", 1, w.failed, answer(422, metav1.StatusReasonInvalid, "InferenceService.ome.io \"chat\" is invalid: spec.engine: Required value")),
+		patch("unauthorized", 1, w.failed, answer(401, metav1.StatusReasonUnauthorized, "Unauthorized")),
+		patch("too many requests", 1, w.failed, answer(429, metav1.StatusReasonTooManyRequests, "slow down")),
+		patch("server unavailable", 1, w.failed, answer(503, metav1.StatusReasonServiceUnavailable, "starting")),
+		patch("gateway timeout", 1, w.failed, answer(504, metav1.StatusReasonTimeout, "request did not complete within the allotted timeout")),
+		patch("answer lost", 1, w.failed, lose),
+		patch("answer of another object", 1, w.unbound, rewrite(func(o map[string]any) { metadata(o)["uid"] = "11111111-2222-3333-4444-555555555555" })),
+		patch("answer without the change", 1, w.unbound, rewrite(func(o map[string]any) {
+			if v.name == "scale" {
+				o["spec"].(map[string]any)["replicas"] = 1
+				return
+			}
+			key := "ome.io/rollout-paused"
+			if v.replicaVerb() {
+				key = "ome.io/release-held-revision"
+			}
 			a := metadata(o)["annotations"].(map[string]any)
-			if _, ok := a["ome.io/rollout-paused"]; ok {
-				delete(a, "ome.io/rollout-paused")
+			if _, ok := a[key]; ok {
+				delete(a, key)
 			} else {
-				a["ome.io/rollout-paused"] = "true"
+				a[key] = "true"
 			}
 		})),
-		patch("answer is no object", 1, unbound, rewrite(func(o map[string]any) { clear(o); o["kind"] = "Surprise" })),
-		patch("answer too large", 1, unbound, rewrite(func(o map[string]any) { o["filler"] = strings.Repeat("x", 1<<20) })),
-		{name: "patch past request timeout", fixture: ready(), flags: []string{"--yes", "--request-timeout=2s"}, hook: on("PATCH", "", stall), code: 1, message: deadline, patches: 1},
-		{name: "patch past budget", fixture: ready(), budget: 3 * time.Second, hook: on("PATCH", "", stall), code: 1, message: deadline, patches: 1},
-		{name: "patch past request timeout in a server dry run", fixture: ready(), flags: []string{"--yes", "--dry-run=server", "--request-timeout=2s"},
-			hook: on("PATCH", "", stall), code: 1, message: deadline, patches: 1},
-		{name: "ctrl-c during the patch", fixture: ready(), hook: func(r *running) hook {
+		patch("answer is no object", 1, w.unbound, rewrite(func(o map[string]any) { clear(o); o["kind"] = "Surprise" })),
+		patch("answer too large", 1, w.unbound, rewrite(func(o map[string]any) { o["filler"] = strings.Repeat("x", 1<<20) })),
+		late("patch past request timeout", actionCase{flags: []string{"--yes", "--request-timeout=2s"}}),
+		late("patch past budget", actionCase{budget: 3 * time.Second}),
+		late("patch past request timeout in a server dry run", actionCase{flags: []string{"--yes", "--dry-run=server", "--request-timeout=2s"}}),
+		{name: "ctrl-c during the patch", fixture: v.ready(), hook: func(r *running) hook {
 			return matching("PATCH", "", func(next http.RoundTripper, req *http.Request) (*http.Response, error) {
 				r.cancel()
 				return stall(next, req)
 			})
-		}, code: 1, message: canceled, patches: 1},
-		{name: "server warns", fixture: ready(), hook: on("PATCH", "", func(next http.RoundTripper, req *http.Request) (*http.Response, error) {
+		}, code: 1, message: w.aborted, patches: 1, says: canceled},
+		{name: "server warns", fixture: v.ready(), hook: on("PATCH", "", func(next http.RoundTripper, req *http.Request) (*http.Response, error) {
 			resp, err := next.RoundTrip(req)
 			if err == nil {
 				resp.Header.Add("Warning", `299 - "maxReplicas is deprecated"`)
@@ -315,43 +337,65 @@ func edit(r *running) {
 }
 
 // retryCases: a quiet target for people who ask for it.
-func retryCases(ready func() *fixture) []*actionCase {
-	retry := func(name string, code int, message string, patches int, atPrompt func(*running)) *actionCase {
-		return &actionCase{name: name, fixture: ready(), flags: []string{"--retry-on-status-change", "-o=json"}, terminal: true, stdin: "y\n",
-			atPrompt: atPrompt, code: code, message: message, patches: patches}
+func retryCases(v *verb) []*actionCase {
+	w := v.words
+	changed, goneMessage, goneCode := w.conflict, readFailed, 1
+	if v.replicaVerb() {
+		changed, goneMessage, goneCode = w.changed, w.changed, w.goneCode
 	}
-	annotate := func(r *running) {
-		r.change(func(u *unstructured.Unstructured) {
-			a := u.GetAnnotations()
-			a["team"] = "other"
-			u.SetAnnotations(a)
-		})
-	}
-	gone := retry("retry and the second read fails", 1, readFailed, 0, (*running).remove)
-	late := retry("retry and the status moves again", 3, conflict, 1, (*running).touchStatus)
-	late.hook = beforePatch(func(r *running) {
-		u := r.service()
-		set(u, "http://again.example", "status", "url")
-		if err := server.cluster.Status().Update(context.Background(), u); err != nil {
-			r.t.Fatal(err)
+	retry := func(name string, code int, message string, patches int, meanwhile func(*running), flags ...string) *actionCase {
+		c := &actionCase{name: name, fixture: v.ready(), flags: append([]string{"--retry-on-status-change", "-o=json"}, flags...), code: code, message: message, patches: patches}
+		if v.prompts {
+			c.terminal, c.stdin, c.atPrompt = true, "y\n", meanwhile
+			return c
 		}
-	})
-	client := retry("retry in a client dry run", 0, "", 0, (*running).touchStatus)
-	client.flags = append(client.flags, "--dry-run=client")
-	return []*actionCase{
+		if c.flags = append(c.flags, "--yes"); meanwhile != nil {
+			c.hook = beforeSecondRead(meanwhile)
+		}
+		return c
+	}
+	gone := retry("retry and the second read fails", goneCode, goneMessage, 0, (*running).remove)
+	late := retry("retry and the status moves again", 3, w.conflict, 1, v.touchTarget)
+	moved := late.hook
+	late.hook = func(r *running) hook {
+		patch := beforePatch(func(r *running) { r.touch(v.kind, v.object, "another=1") })(r)
+		if moved == nil {
+			return patch
+		}
+		read := moved(r)
+		return func(next http.RoundTripper, req *http.Request) (*http.Response, error) {
+			if req.Method == http.MethodPatch {
+				return patch(next, req)
+			}
+			return read(next, req)
+		}
+	}
+	cases := []*actionCase{
 		retry("retry and nothing moved", 0, "", 1, nil),
-		retry("retry and the status moved", 0, "", 1, (*running).touchStatus),
-		retry("retry and an annotation changed", 3, conflict, 0, annotate),
-		retry("retry and the spec changed", 3, conflict, 0, edit),
-		retry("retry and it is refused now", 3, conflict, 0, func(r *running) {
+		retry("retry and the status moved", 0, "", 1, v.touchTarget),
+		retry("retry and an annotation changed", 3, changed, 0, func(r *running) { v.annotateTarget(r, "team", "other") }),
+		retry("retry and the spec changed", 3, changed, 0, v.editTarget),
+		retry("retry and it is refused now", 3, changed, 0, func(r *running) {
 			u := r.service()
 			set(u, map[string]any{"phase": "Placed"}, "status", "placement")
 			if err := server.cluster.Status().Update(context.Background(), u); err != nil {
 				r.t.Fatal(err)
 			}
 		}),
-		gone, late, client,
+		retry("retry in a client dry run", 0, "", 0, v.touchTarget, "--dry-run=client"),
+		gone, late,
 	}
+	if v.replicaVerb() {
+		sibling := func(r *running) {
+			r.changeObject("InferenceReplica", "chat-decoder", func(u *unstructured.Unstructured) { set(u, int64(5), "spec", "minReadySeconds") })
+		}
+		cases = append(cases,
+			retry("retry and the service's status moved", 0, "", 1, (*running).touchStatus),
+			retry("retry and the service's spec changed", 3, changed, 0, edit),
+			retry("retry and a sibling's spec changed", 3, changed, 0, sibling),
+			retry("retry and a sibling is gone", 3, changed, 0, func(r *running) { r.removeObject("InferenceReplica", "chat-decoder") }))
+	}
+	return cases
 }
 
 func pauseCases() []*actionCase {
@@ -511,42 +555,5 @@ func resumeCases() []*actionCase {
 			flags: []string{"--yes", discard}, code: 1, message: unsafeValue},
 		{verb: "resume", name: "reads no replicas", fixture: paused("true").with(func(f *fixture) { f.replicas = nil }), user: "oncall", patches: 1},
 		{verb: "resume", name: "migration requests are counted", fixture: paused("true").annotate("ome.io/migration-request-v1-11111111-2222-3333-4444-555555555555", "{}"), patches: 1},
-	}
-}
-
-// TestSecondReadStops proves the step that pause and resume don't use, with an
-// action that does.
-func TestSecondReadStops(t *testing.T) {
-	for _, c := range []struct {
-		name string
-		move func(*running)
-		code int
-		want string
-	}{
-		{"nothing moved", func(*running) {}, 0, ""},
-		{"status moved", (*running).touchStatus, 3, "inputs changed"},
-		{"gone", (*running).remove, 3, "inputs changed"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			r := &running{t: t, namespace: newNamespace(t)}
-			rolling().store(t, r.namespace)
-			action := guarded.Pause()
-			action.SecondRead = &guarded.SecondRead{Changed: "inputs changed", ChangedCode: guarded.ExitConflict, FailedCode: guarded.ExitConflict}
-			var out, errOut bytes.Buffer
-			app := &App{kubeconfig: server.users["oncall"]}
-			app.overrides.Context.Namespace = r.namespace
-			runner := &guarded.Runner{
-				Streams: guarded.Streams{In: io.TeeReader(strings.NewReader("y\n"), &errOut), Out: &out, InIsTerminal: true,
-					Err: &promptWatch{w: &errOut, onPrompt: func() { c.move(r) }}},
-				Clock: fixedClock(), Budget: time.Minute, Connect: app.connect,
-			}
-			err := runner.Run(t.Context(), action, "chat", guarded.Options{DryRun: guarded.DryRunClient, Output: guarded.OutputTable})
-			if code := guarded.PrintError(&errOut, err); code != c.code || errorLine(errOut.String()) != c.want {
-				t.Errorf("exit %d, want %d; stderr:\n%s", code, c.code, errOut.String())
-			}
-			if (out.Len() > 0) != (c.code == 0) {
-				t.Errorf("stdout: %q", out.String())
-			}
-		})
 	}
 }

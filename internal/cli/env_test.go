@@ -27,6 +27,8 @@ var server struct {
 	admin *rest.Config
 	// cluster is the admin's client, for fixtures.
 	cluster client.Client
+	// shared are the models and runtimes of the fixtures, as stored.
+	shared []*unstructured.Unstructured
 	// users maps a user to their kubeconfig file.
 	users map[string]string
 }
@@ -85,8 +87,10 @@ func setUp(env *envtest.Environment, dir string, extra []*unstructured.Unstructu
 	// modelless lacks one read rule, so that a later read is the one that fails.
 	objects = append(objects, binding("kubectl-ome-reader", "oncall", "reader"), binding("kubectl-ome-actions", "oncall"),
 		fromYAML(role("services-only", "inferenceservices")), binding("services-only", "modelless"),
-		fromYAML(role("no-replicas", "inferenceservices,clusterbasemodels,clusterservingruntimes")), binding("no-replicas", "replicaless"))
-	objects = append(append(objects, sharedFixtures()...), extra...)
+		fromYAML(role("no-replicas", "inferenceservices,clusterbasemodels,clusterservingruntimes")), binding("no-replicas", "replicaless"),
+		fromYAML(role("no-scale", "inferenceservices,inferencereplicas,clusterbasemodels,clusterservingruntimes")), binding("no-scale", "scaleless"))
+	server.shared = sharedFixtures()
+	objects = append(append(objects, server.shared...), extra...)
 	for _, o := range objects {
 		if err := server.cluster.Create(ctx, o); err != nil {
 			return fmt.Errorf("create %s %s: %w", o.GetKind(), o.GetName(), err)
@@ -99,7 +103,11 @@ func setUp(env *envtest.Environment, dir string, extra []*unstructured.Unstructu
 	if err := writeKubeconfig(server.users["unsafe-context"], "prod\u202e", &rest.Config{Host: "https://127.0.0.1:1"}); err != nil {
 		return err
 	}
-	for _, name := range []string{"oncall", "reader", "stranger", "modelless", "replicaless"} {
+	server.users["odd-namespace"] = filepath.Join(dir, "odd-namespace")
+	if err := writeKubeconfigIn(server.users["odd-namespace"], contextName, "Prod", &rest.Config{Host: "https://127.0.0.1:1"}); err != nil {
+		return err
+	}
+	for _, name := range []string{"oncall", "reader", "stranger", "modelless", "replicaless", "scaleless"} {
 		user, err := env.AddUser(envtest.User{Name: name}, nil)
 		if err != nil {
 			return err
@@ -114,10 +122,14 @@ func setUp(env *envtest.Environment, dir string, extra []*unstructured.Unstructu
 }
 
 func writeKubeconfig(path, contextName string, c *rest.Config) error {
+	return writeKubeconfigIn(path, contextName, "", c)
+}
+
+func writeKubeconfigIn(path, contextName, namespace string, c *rest.Config) error {
 	k := clientcmdapi.NewConfig()
 	k.Clusters["c"] = &clientcmdapi.Cluster{Server: c.Host, CertificateAuthorityData: c.CAData}
 	k.AuthInfos["u"] = &clientcmdapi.AuthInfo{ClientCertificateData: c.CertData, ClientKeyData: c.KeyData}
-	k.Contexts[contextName] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
+	k.Contexts[contextName] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u", Namespace: namespace}
 	k.CurrentContext = contextName
 	return clientcmd.WriteToFile(*k, path)
 }

@@ -15,10 +15,12 @@ apiVersion: ome.io/v1beta1
 kind: ClusterBaseModel
 metadata: {name: m1}
 spec: {storage: {storageUri: "hf://m/1"}}`)}
-	for _, extra := range []struct{ name, annotations, spec string }{
-		{"rt1", "", ""},
-		{"disabled", "", "disabled: true"},
-		{"child", "annotations: {ome.io/inherit-from: rt1}", ""},
+	for _, extra := range []struct{ name, annotations, spec, engine string }{
+		{"rt1", "", "", ""},
+		{"disabled", "", "disabled: true", ""},
+		{"child", "annotations: {ome.io/inherit-from: rt1}", "", ""},
+		{"bounded", "", "", ", minReplicas: 2, maxReplicas: 6, autoscaler: {class: External}"},
+		{"staged", "", "", ", lifecycle: {updateStrategy: {rollingUpdate: {partition: 3}}}"},
 	} {
 		out = append(out, fromYAML(fmt.Sprintf(`
 apiVersion: ome.io/v1beta1
@@ -28,9 +30,9 @@ metadata:
   %s
 spec:
   %s
-  engineConfig: {runner: {name: ome-container, image: e:v1}}
+  engineConfig: {runner: {name: ome-container, image: e:v1}%s}
   decoderConfig: {runner: {name: ome-container, image: d:v1}}
-  routerConfig: {runner: {name: ome-container, image: r:v1}}`, extra.name, extra.annotations, extra.spec)))
+  routerConfig: {runner: {name: ome-container, image: r:v1}}`, extra.name, extra.annotations, extra.spec, extra.engine)))
 	}
 	return out
 }
@@ -176,7 +178,9 @@ func (f *fixture) store(t *testing.T, namespace string) {
 			if _, ok := a["ome.io/parent-generation"]; !ok {
 				a["ome.io/parent-generation"] = strconv.FormatInt(f.service.GetGeneration(), 10)
 			}
-			a["ome.io/controller-write"] = "true"
+			if _, ok := a["ome.io/controller-write"]; !ok {
+				a["ome.io/controller-write"] = "true"
+			}
 			r.SetAnnotations(a)
 		}
 		create(t, r, namespace)

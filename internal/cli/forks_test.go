@@ -11,95 +11,176 @@ import (
 // fork is one way that the contract says an action can go.
 type fork struct {
 	name string
-	// verb it belongs to; both when empty.
-	verb string
+	// verbs it belongs to.
+	verbs []string
 	// shows recognises a case that takes the fork, by what it sets up and expects
 	// and not by its name.
 	shows func(*actionCase) bool
 }
 
+// Sets of actions that share forks.
+var (
+	everyVerb     = []string{"pause", "resume", "scale", "release-held"}
+	rolloutVerbs  = []string{"pause", "resume"}
+	replicaVerbs  = []string{"scale", "release-held"}
+	promptedVerbs = []string{"pause", "resume", "release-held"}
+	mailboxVerbs  = []string{"pause", "resume", "scale"}
+	readingVerbs  = []string{"pause", "scale", "release-held"}
+)
+
+// forks collects the forks of the contract.
+type forks []fork
+
+func (all *forks) add(verbs []string, name string, shows func(*actionCase) bool) {
+	*all = append(*all, fork{name, verbs, shows})
+}
+
+// fails adds a fork for each message.
+func (all *forks) fails(verbs []string, code int, messages ...string) {
+	for _, m := range messages {
+		all.add(verbs, m, func(c *actionCase) bool { return c.ends(code, m) })
+	}
+}
+
+// because adds a fork for each cause of one message.
+func (all *forks) because(verb, message string, causes ...string) {
+	for _, says := range causes {
+		all.add([]string{verb}, message+" ("+says+")", func(c *actionCase) bool { return c.ends(1, message) && strings.Contains(c.says, says) })
+	}
+}
+
 // contractForks lists the contract, independently of the case table.
 func contractForks() []fork {
-	var all []fork
-	add := func(verb, name string, shows func(*actionCase) bool) { all = append(all, fork{name, verb, shows}) }
-
+	var all forks
+	words := func(c *actionCase) verbWords { return verbNamed(c.verb).words }
+	dry := func(c *actionCase) string { return c.option("--dry-run", "none") }
 	for _, mode := range []string{"none", "client", "server"} {
-		add("", "dry run "+mode, func(c *actionCase) bool { return c.succeeds() && c.option("--dry-run", "none") == mode })
-		add("", "not confirmed, dry run "+mode, func(c *actionCase) bool {
-			return c.ends(1, notConfirmed) && c.option("--dry-run", "none") == mode
-		})
+		all.add(everyVerb, "dry run "+mode, func(c *actionCase) bool { return c.succeeds() && dry(c) == mode })
+		all.add(promptedVerbs, "not confirmed, dry run "+mode, func(c *actionCase) bool { return c.ends(1, notConfirmed) && dry(c) == mode })
 	}
 	for _, output := range []string{"table", "wide", "json", "yaml"} {
-		add("", "output "+output, func(c *actionCase) bool { return c.succeeds() && c.option("-o", "table") == output })
+		all.add(everyVerb, "output "+output, func(c *actionCase) bool { return c.succeeds() && c.option("-o", "table") == output })
 	}
-	add("", "confirmed at the prompt", func(c *actionCase) bool { return c.succeeds() && c.terminal && !c.has("--yes") })
-	add("", "no terminal and no --yes", func(c *actionCase) bool { return c.ends(1, notConfirmed) && !c.terminal })
+	all.add(promptedVerbs, "confirmed at the prompt", func(c *actionCase) bool { return c.succeeds() && c.terminal && !c.has("--yes") })
+	all.add(promptedVerbs, "no terminal and no --yes", func(c *actionCase) bool { return c.ends(1, notConfirmed) && !c.terminal })
 
-	fails := func(verb string, code int, messages ...string) {
-		for _, m := range messages {
-			add(verb, m, func(c *actionCase) bool { return c.ends(code, m) })
-		}
-	}
-	fails("", 1,
+	for _, message := range []string{
 		"exactly one inference service is required", "output must be table, wide, json or yaml", "dry-run must be none, client or server",
 		"unknown flag: --force", "invalid inference service name", "resolved workload namespace is invalid",
 		"resolve workload namespace failed", "selected kubeconfig context is unavailable or unsafe",
-		identity, deleting, bounds, placement, noRuntime, unsafeValue, mailbox,
-		"write action preview failed; no request submitted", "write rollout action result failed; check rollout status")
-	fails("pause", 1, alreadyOn, nothing, stale)
-	fails("resume", 1, notPaused, "--discard-pending-actions requires --yes")
+	} {
+		all.add(everyVerb, message, func(c *actionCase) bool {
+			return c.ends(1, words(c).usage(message)) && (c.says == message || words(c).usage(message) != scaleArguments)
+		})
+	}
+	all.fails(everyVerb, 1, identity, deleting, bounds, placement, noRuntime, unsafeValue)
+	all.fails(mailboxVerbs, 1, mailbox)
+	all.fails(readingVerbs, 1, stale)
+	all.add(everyVerb, "preview can't be written", func(c *actionCase) bool { return c.ends(1, words(c).previewFailed) && c.brokenErr })
+	all.add(everyVerb, "result can't be written", func(c *actionCase) bool { return c.ends(1, words(c).wrote) && c.brokenOut })
+	all.fails([]string{"pause"}, 1, alreadyOn, nothing)
+	all.fails([]string{"resume"}, 1, notPaused, "--discard-pending-actions requires --yes")
 
 	// Where a request ended decides what the person knows.
 	for _, end := range []string{readFailed, deadline, canceled} {
-		add("", "before the patch: "+end, func(c *actionCase) bool { return c.ends(1, end) && c.patches == 0 })
-		add("", "after the patch: "+end, func(c *actionCase) bool { return c.ends(1, end) && c.patches == 1 })
+		all.add(everyVerb, "before the patch: "+end, func(c *actionCase) bool { return c.ends(1, end) && c.patches == 0 })
 	}
-	add("", unbound, func(c *actionCase) bool { return c.ends(1, unbound) && c.patches == 1 })
-	add("", "exit 3: the target changed", func(c *actionCase) bool { return c.ends(3, conflict) && c.patches == 1 })
-	add("", "exit 3 in a server dry run", func(c *actionCase) bool { return c.ends(3, conflict) && c.option("--dry-run", "none") == "server" })
-	add("", "retry on status change, applied", func(c *actionCase) bool { return c.succeeds() && c.has("--retry-on-status-change") && c.patches == 1 })
-	add("", "retry on status change, more than the status changed", func(c *actionCase) bool {
-		return c.ends(3, conflict) && c.has("--retry-on-status-change") && c.patches == 0
+	all.add(everyVerb, "the patch failed", func(c *actionCase) bool { return c.ends(1, words(c).failed) && c.patches == 1 && c.says == "" })
+	all.add(everyVerb, "the patch ran out of time", func(c *actionCase) bool { return c.ends(1, words(c).late) && c.patches == 1 && c.says == deadline })
+	all.add(everyVerb, "the patch was given up", func(c *actionCase) bool { return c.ends(1, words(c).aborted) && c.patches == 1 && c.says == canceled })
+	all.add(everyVerb, "the patch is forbidden", func(c *actionCase) bool { return c.ends(1, words(c).failed) && c.patches == 1 && c.says == "Forbidden" })
+	all.add(everyVerb, "the answer is foreign", func(c *actionCase) bool { return c.ends(1, words(c).unbound) && c.patches == 1 })
+	all.add(everyVerb, "exit 3: the target changed", func(c *actionCase) bool { return c.ends(3, words(c).conflict) && c.patches == 1 })
+	all.add(everyVerb, "exit 3 in a server dry run", func(c *actionCase) bool { return c.ends(3, words(c).conflict) && dry(c) == "server" })
+	retried := func(c *actionCase) bool { return c.has("--retry-on-status-change") }
+	all.add(everyVerb, "retry on status change, applied", func(c *actionCase) bool { return c.succeeds() && retried(c) && c.patches == 1 })
+	all.add(rolloutVerbs, "retry on status change, more than the status changed", func(c *actionCase) bool {
+		return c.ends(3, words(c).conflict) && retried(c) && c.patches == 0
 	})
+	all.add(replicaVerbs, "retry on status change, more than the status changed", func(c *actionCase) bool {
+		return c.ends(3, words(c).changed) && retried(c) && c.patches == 0
+	})
+	all.add(replicaVerbs, "retry on status change, the second read failed", func(c *actionCase) bool {
+		return c.ends(words(c).goneCode, words(c).changed) && retried(c) && c.patches == 0
+	})
+	secondReadForks(&all)
+	runtimeForks(&all)
+	pauseForks(&all)
+	scaleForks(&all)
+	releaseForks(&all)
+	return all
+}
 
-	pausedAt := func(depth string) func(*actionCase) bool {
-		return func(c *actionCase) bool { return c.succeeds() && c.annotation("ome.io/rollout-paused") == depth }
+// secondReadForks: what the second read finds, and whether it ends at all.
+func secondReadForks(all *forks) {
+	words := func(c *actionCase) verbWords { return verbNamed(c.verb).words }
+	unsent := func(c *actionCase) bool { return c.patches == 0 && !c.has("--retry-on-status-change") }
+	for _, what := range []string{`InferenceService "chat"`, `InferenceReplica "chat-engine"`, `InferenceReplica "chat-decoder"`, `InferenceReplica "chat-router"`,
+		`ClusterServingRuntime "rt1"`, `ClusterBaseModel "m1"`} {
+		all.add(replicaVerbs, "second read: "+what+" changed", func(c *actionCase) bool {
+			return c.ends(words(c).changedCode, words(c).changed) && unsent(c) && c.says == what
+		})
 	}
-	add("resume", "from true", pausedAt("true"))
-	add("resume", "from freeze", pausedAt("freeze"))
-	add("resume", "discards pending requests", func(c *actionCase) bool {
-		return c.succeeds() && c.has("--discard-pending-actions") && c.annotation("ome.io/rollout-promote") != "" && c.annotation("ome.io/rollout-rollback") != ""
+	for _, cause := range []string{"NotFound", "InternalError", deadline} {
+		all.add(replicaVerbs, "second read failed: "+cause, func(c *actionCase) bool {
+			return c.ends(words(c).goneCode, words(c).changed) && unsent(c) && c.says == cause
+		})
+	}
+	all.add(replicaVerbs, "second read in a client dry run", func(c *actionCase) bool {
+		return c.ends(words(c).changedCode, words(c).changed) && c.option("--dry-run", "none") == "client"
 	})
-	add("pause", "2048 rows pass", func(c *actionCase) bool {
-		rows, _, _ := unstructured.NestedSlice(c.replicaOf("engine"), "status", "instanceStatuses")
-		return c.succeeds() && len(rows) == 2048
-	})
-	add("pause", "columns are read like a list", func(c *actionCase) bool {
-		encoding, _, _ := unstructured.NestedString(c.replicaOf("engine"), "status", "instanceStatusEncoding")
-		return c.succeeds() && encoding == "ColumnarV2"
-	})
+}
 
-	// How the active runtime is found.
-	add("", "runtime named, unpinned", func(c *actionCase) bool { return c.succeeds() && c.runtime("name") == "rt1" && c.pin() == "" })
-	add("", "fronts standalone replicas", func(c *actionCase) bool {
+// runtimeForks: how the active runtime is found.
+func runtimeForks(all *forks) {
+	all.add(everyVerb, "runtime named, unpinned", func(c *actionCase) bool { return c.succeeds() && c.runtime("name") == "rt1" && c.pin() == "" })
+	all.add(everyVerb, "fronts standalone replicas", func(c *actionCase) bool {
 		_, refs, _ := unstructured.NestedMap(c.serviceOf(), "spec", "replicaRefs")
 		return c.ends(1, noRuntime) && refs
 	})
-	add("", "runtime disabled", func(c *actionCase) bool { return c.ends(1, noRuntime) && c.runtime("name") == "disabled" })
+	all.add(everyVerb, "runtime disabled", func(c *actionCase) bool { return c.ends(1, noRuntime) && c.runtime("name") == "disabled" })
 	pinned := func(c *actionCase) bool { return c.runtime("autoSync") == false && c.pin() != "" }
-	add("", "runtime chosen by the model", func(c *actionCase) bool { return c.succeeds() && c.fixture != nil && c.runtime("name") == nil })
-	add("", "runtime pinned by status.pinnedRevisionName", func(c *actionCase) bool { return c.succeeds() && pinned(c) && c.runtime("revision") == nil })
-	add("", "runtime pinned by spec.runtime.revision", func(c *actionCase) bool { return c.succeeds() && c.runtime("revision") != nil })
-	add("", "unpinned service with a leftover status.pinnedRevisionName", func(c *actionCase) bool {
+	all.add(everyVerb, "runtime chosen by the model", func(c *actionCase) bool { return c.succeeds() && c.fixture != nil && c.runtime("name") == nil })
+	all.add(everyVerb, "runtime pinned by status.pinnedRevisionName", func(c *actionCase) bool { return c.succeeds() && pinned(c) && c.runtime("revision") == nil })
+	all.add(everyVerb, "runtime pinned by spec.runtime.revision", func(c *actionCase) bool { return c.succeeds() && c.runtime("revision") != nil })
+	all.add(everyVerb, "unpinned service with a leftover status.pinnedRevisionName", func(c *actionCase) bool {
 		return c.succeeds() && c.runtime("autoSync") != false && c.pin() != ""
 	})
-	add("", "runtime that inherits", func(c *actionCase) bool { return c.succeeds() && c.runtime("name") == "child" })
-	add("", "pinned revision that can't be used", func(c *actionCase) bool { return c.ends(1, noRuntime) && pinned(c) })
-	return all
+	all.add(everyVerb, "runtime that inherits", func(c *actionCase) bool { return c.succeeds() && c.runtime("name") == "child" })
+	all.add(everyVerb, "pinned revision that can't be used", func(c *actionCase) bool { return c.ends(1, noRuntime) && pinned(c) })
+	all.add([]string{"scale"}, "pinned runtime has drifted", func(c *actionCase) bool { return c.ends(1, scaleSource) && pinned(c) })
+}
+
+// pauseForks are those of pause and resume alone, and of reading rows.
+func pauseForks(all *forks) {
+	resume := []string{"resume"}
+	pausedAt := func(depth string) func(*actionCase) bool {
+		return func(c *actionCase) bool { return c.succeeds() && c.annotation("ome.io/rollout-paused") == depth }
+	}
+	all.add(resume, "from true", pausedAt("true"))
+	all.add(resume, "from freeze", pausedAt("freeze"))
+	all.add(resume, "discards pending requests", func(c *actionCase) bool {
+		return c.succeeds() && c.has("--discard-pending-actions") && c.annotation("ome.io/rollout-promote") != "" && c.annotation("ome.io/rollout-rollback") != ""
+	})
+	rows := func(c *actionCase) int {
+		rows, _, _ := unstructured.NestedSlice(c.replicaOf("engine"), "status", "instanceStatuses")
+		return len(rows)
+	}
+	all.add(readingVerbs, "2048 rows pass", func(c *actionCase) bool { return c.succeeds() && rows(c) == 2048 })
+	all.add(readingVerbs, "2049 rows don't", func(c *actionCase) bool { return c.ends(1, bounds) && rows(c) == 2049 })
+	all.add(readingVerbs, "columns are read like a list", func(c *actionCase) bool {
+		encoding, _, _ := unstructured.NestedString(c.replicaOf("engine"), "status", "instanceStatusEncoding")
+		return c.succeeds() && encoding == "ColumnarV2"
+	})
+	all.add(readingVerbs, "rows that don't decode", func(c *actionCase) bool {
+		encoding, _, _ := unstructured.NestedString(c.replicaOf("engine"), "status", "instanceStatusEncoding")
+		return c.ends(1, stale) && encoding == "ColumnarV2"
+	})
 }
 
 // leftForLater are the forks that need a runtime resolved through its stored
 // revisions, its parents or a model. Today they all end as "no active runtime".
+// Drift is a matter of pinned runtimes only.
 var leftForLater = []string{
 	"runtime chosen by the model",
 	"runtime pinned by status.pinnedRevisionName",
@@ -107,6 +188,7 @@ var leftForLater = []string{
 	"unpinned service with a leftover status.pinnedRevisionName",
 	"runtime that inherits",
 	"pinned revision that can't be used",
+	"pinned runtime has drifted",
 }
 
 // TestEveryForkIsCoveredOrLeft: each fork of the contract is either taken by a case
@@ -117,11 +199,7 @@ func TestEveryForkIsCoveredOrLeft(t *testing.T) {
 	takes := map[*actionCase]bool{}
 	for _, f := range contractForks() {
 		known[f.name] = true
-		verbs := []string{"pause", "resume"}
-		if f.verb != "" {
-			verbs = []string{f.verb}
-		}
-		for _, verb := range verbs {
+		for _, verb := range f.verbs {
 			covered := ""
 			for _, c := range cases {
 				if c.verb == verb && f.shows(c) {

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -56,6 +57,11 @@ type actionCase struct {
 	hook     func(r *running) hook
 	atPrompt func(r *running)
 	budget   time.Duration
+	// serverNow is the time that the API server's answers carry, that of the case
+	// when zero.
+	serverNow time.Time
+	// bare leaves out the flags that the verb can't do without.
+	bare bool
 	// brokenOut and brokenErr are streams that can't be written.
 	brokenOut, brokenErr bool
 
@@ -64,6 +70,9 @@ type actionCase struct {
 	code    int
 	message string
 	patches int
+	// says is a text that the error's details must have, where one message has
+	// several causes.
+	says string
 }
 
 type hook func(next http.RoundTripper, req *http.Request) (*http.Response, error)
@@ -72,21 +81,23 @@ type hook func(next http.RoundTripper, req *http.Request) (*http.Response, error
 type running struct {
 	t         *testing.T
 	namespace string
-	// uid and version are the service's before the action.
-	uid, version string
-	cancel       context.CancelFunc
+	// verb is the action that runs; nil for commands that only look.
+	verb *verb
+	// uids and versions are those of the objects before the action, with the names
+	// that transcripts give them.
+	uids, versions map[string]string
+	cancel         context.CancelFunc
 }
 
 func (c *actionCase) run(t *testing.T) {
-	r := &running{t: t, namespace: newNamespace(t)}
+	r := &running{t: t, namespace: newNamespace(t), verb: verbNamed(c.verb)}
 	if c.labels != nil {
 		r.label(c.labels)
 	}
 	if c.fixture != nil {
 		c.fixture.store(t, r.namespace)
-		current := r.service()
-		r.uid, r.version = string(current.GetUID()), current.GetResourceVersion()
 	}
+	r.name(c.fixture)
 	for mode := range c.labels {
 		r.waitForWebhook(c.labels[mode])
 	}
@@ -128,10 +139,18 @@ func (c *actionCase) run(t *testing.T) {
 					patch, _ = io.ReadAll(req.Body)
 					req.Body = io.NopCloser(bytes.NewReader(patch))
 				}
-				if h != nil {
-					return h(next, req)
+				if h == nil {
+					h = forward
 				}
-				return next.RoundTrip(req)
+				resp, err := h(next, req)
+				if err == nil {
+					at := c.serverNow
+					if at.IsZero() {
+						at = now
+					}
+					resp.Header.Set("Date", at.Format(http.TimeFormat))
+				}
+				return resp, err
 			}, log: &requests}
 		})
 	}
@@ -152,6 +171,9 @@ func (c *actionCase) run(t *testing.T) {
 	if got := errorLine(errOut.String()); got != c.message {
 		t.Errorf("error line:\n got %q\nwant %q", got, c.message)
 	}
+	if !strings.Contains(errOut.String(), c.says) {
+		t.Errorf("the error doesn't say %q:\n%s", c.says, errOut.String())
+	}
 	if c.code != 0 && out.Len() != 0 {
 		t.Errorf("stdout must stay empty after an error, got:\n%s", out.String())
 	}
@@ -168,6 +190,9 @@ func (c *actionCase) run(t *testing.T) {
 	section("stderr", errOut.String())
 	section("exit", fmt.Sprint(code))
 	section("annotations", r.annotations())
+	if r.verb.replicaVerb() {
+		section("replica", r.replica())
+	}
 	r.golden(c.verb, c.name, b.String())
 }
 
@@ -180,13 +205,12 @@ func (c *actionCase) commandLine(r *running) []string {
 	if kubeconfig == "" {
 		kubeconfig = server.users[user]
 	}
-	args := append([]string{"rollout", c.verb}, c.line...)
+	args := slices.Concat(r.verb.path, c.line)
 	if c.line == nil {
-		flags := c.flags
-		if flags == nil {
-			flags = []string{"--yes"}
-		}
-		args = append(append(args, "chat", "-n", r.namespace), flags...)
+		args = slices.Concat(r.verb.path, []string{"chat", "-n", r.namespace}, c.words())
+	}
+	if !c.bare {
+		args = append(args, r.verb.base...)
 	}
 	return append(args, "--kubeconfig", kubeconfig)
 }
@@ -211,7 +235,7 @@ func errorLine(s string) string {
 
 // versions finds resourceVersions wherever a transcript has one.
 var (
-	versions  = regexp.MustCompile(`((?i:resource-?version)(?:"|,|:|=| |value)*| to )(\d+)`)
+	versions  = regexp.MustCompile(`((?i:resource-?version|IR RV)(?:"|,|:|=| |value)*| to )(\d+)`)
 	deletedAt = regexp.MustCompile(`deleted at \S+`)
 )
 
@@ -220,13 +244,13 @@ var (
 func (r *running) golden(verb, name, got string) {
 	r.t.Helper()
 	got = strings.NewReplacer(r.namespace, "<ns>", server.admin.Host, "<server>").Replace(got)
-	if r.uid != "" {
-		got = strings.ReplaceAll(got, r.uid, "<uid>")
+	for uid, name := range r.uids {
+		got = strings.ReplaceAll(got, uid, "<uid"+name+">")
 	}
 	got = versions.ReplaceAllStringFunc(got, func(m string) string {
 		part := versions.FindStringSubmatch(m)
-		if part[2] == r.version {
-			return part[1] + "<rv>"
+		if name, ok := r.versions[part[2]]; ok {
+			return part[1] + "<rv" + name + ">"
 		}
 		return part[1] + "<newer rv>"
 	})
@@ -254,6 +278,51 @@ func compareGolden(t *testing.T, path, got string) {
 	}
 }
 
+// name remembers the objects of the case by their UIDs and versions. The service's
+// have no name of their own.
+func (r *running) name(f *fixture) {
+	r.uids, r.versions = map[string]string{}, map[string]string{}
+	add := func(u *unstructured.Unstructured, name string) {
+		r.uids[string(u.GetUID())], r.versions[u.GetResourceVersion()] = name, name
+	}
+	if f != nil {
+		add(r.service(), "")
+		for _, replica := range f.replicas {
+			u := object("InferenceReplica", r.namespace, replica.GetName())
+			if err := server.cluster.Get(r.t.Context(), client.ObjectKeyFromObject(u), u); err != nil {
+				r.t.Fatal(err)
+			}
+			add(u, " of "+u.GetName())
+		}
+	}
+	for _, shared := range server.shared {
+		add(shared, " of "+shared.GetName())
+	}
+}
+
+// replica is what an action can change in the engine's replica.
+func (r *running) replica() string {
+	u := r.object("InferenceReplica", "chat-engine")
+	if u == nil {
+		return ""
+	}
+	a := u.GetAnnotations()
+	for k := range a {
+		if !strings.HasPrefix(k, "ome.io/") {
+			delete(a, k)
+		}
+	}
+	spec, _, err := unstructured.NestedFieldNoCopy(u.Object, "spec", "replicas")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	b, err := json.Marshal(map[string]any{"annotations": a, "replicas": spec})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return string(b)
+}
+
 // annotations are the stored rollout annotations after the action.
 func (r *running) annotations() string {
 	s := r.service()
@@ -274,8 +343,11 @@ func (r *running) annotations() string {
 }
 
 // service is the stored service; nil when it is gone.
-func (r *running) service() *unstructured.Unstructured {
-	u := object("InferenceService", r.namespace, "chat")
+func (r *running) service() *unstructured.Unstructured { return r.object("InferenceService", "chat") }
+
+// object is a stored object; nil when it is gone.
+func (r *running) object(kind, name string) *unstructured.Unstructured {
+	u := object(kind, r.namespace, name)
 	err := server.cluster.Get(context.Background(), client.ObjectKeyFromObject(u), u)
 	if apierrors.IsNotFound(err) {
 		return nil
@@ -288,7 +360,12 @@ func (r *running) service() *unstructured.Unstructured {
 
 // change edits the stored service.
 func (r *running) change(edit func(*unstructured.Unstructured)) {
-	u := r.service()
+	r.changeObject("InferenceService", "chat", edit)
+}
+
+// changeObject edits a stored object.
+func (r *running) changeObject(kind, name string, edit func(*unstructured.Unstructured)) {
+	u := r.object(kind, name)
 	edit(u)
 	if err := server.cluster.Update(context.Background(), u); err != nil {
 		r.t.Fatal(err)
@@ -296,16 +373,30 @@ func (r *running) change(edit func(*unstructured.Unstructured)) {
 }
 
 // touchStatus writes the stored service's status, as a controller does.
-func (r *running) touchStatus() {
-	u := r.service()
-	set(u, "http://chat.example", "status", "url")
+func (r *running) touchStatus() { r.touch("InferenceService", "chat", "http://chat.example") }
+
+// changeStatus edits the status of a stored object.
+func (r *running) changeStatus(kind, name string, edit func(*unstructured.Unstructured)) {
+	u := r.object(kind, name)
+	edit(u)
 	if err := server.cluster.Status().Update(context.Background(), u); err != nil {
 		r.t.Fatal(err)
 	}
 }
 
-func (r *running) remove() {
-	if err := server.cluster.Delete(context.Background(), object("InferenceService", r.namespace, "chat")); err != nil {
+// touch writes a harmless field of an object's status.
+func (r *running) touch(kind, name, value string) {
+	field := "url"
+	if kind == "InferenceReplica" {
+		field = "labelSelector"
+	}
+	r.changeStatus(kind, name, func(u *unstructured.Unstructured) { set(u, value, "status", field) })
+}
+
+func (r *running) remove() { r.removeObject("InferenceService", "chat") }
+
+func (r *running) removeObject(kind, name string) {
+	if err := server.cluster.Delete(context.Background(), object(kind, r.namespace, name)); err != nil {
 		r.t.Fatal(err)
 	}
 }
@@ -376,6 +467,11 @@ func (b *brokenOnce) Write(p []byte) (int, error) {
 
 // Hooks.
 
+// forward changes nothing.
+func forward(next http.RoundTripper, req *http.Request) (*http.Response, error) {
+	return next.RoundTrip(req)
+}
+
 // on runs a hook for one method and path fragment and forwards everything else.
 func on(method, fragment string, h hook) func(*running) hook {
 	return func(*running) hook { return matching(method, fragment, h) }
@@ -396,6 +492,32 @@ func beforePatch(do func(r *running)) func(*running) hook {
 		return matching(http.MethodPatch, "", func(next http.RoundTripper, req *http.Request) (*http.Response, error) {
 			do(r)
 			return next.RoundTrip(req)
+		})
+	}
+}
+
+// beforeSecondRead runs once before the service is read a second time.
+func beforeSecondRead(do func(r *running)) func(*running) hook {
+	return onRead(2, func(r *running, next http.RoundTripper, req *http.Request) (*http.Response, error) {
+		do(r)
+		return next.RoundTrip(req)
+	})
+}
+
+// onRead runs a hook for the n-th read of the service.
+func onRead(n int, h func(*running, http.RoundTripper, *http.Request) (*http.Response, error)) func(*running) hook {
+	return onNth(n, http.MethodGet, "/inferenceservices/chat", h)
+}
+
+// onNth runs a hook for the n-th request of a kind.
+func onNth(n int, method, fragment string, h func(*running, http.RoundTripper, *http.Request) (*http.Response, error)) func(*running) hook {
+	return func(r *running) hook {
+		seen := 0
+		return matching(method, fragment, func(next http.RoundTripper, req *http.Request) (*http.Response, error) {
+			if seen++; seen != n {
+				return next.RoundTrip(req)
+			}
+			return h(r, next, req)
 		})
 	}
 }
@@ -460,4 +582,4 @@ func answer(code int, reason metav1.StatusReason, message string) hook {
 
 func metadata(o map[string]any) map[string]any { return o["metadata"].(map[string]any) }
 
-func fixedClock() clock.PassiveClock { return clocktesting.NewFakePassiveClock(now) }
+func fixedClock() clock.Clock { return clocktesting.NewFakeClock(now) }

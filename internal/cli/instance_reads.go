@@ -69,6 +69,9 @@ func (a *App) serviceAndReplicas(ctx context.Context, name string) (*v1beta1.Inf
 		return nil, view.ReplicaReads{}, nil, err
 	}
 	replicas, err := r.replicas(ctx, name)
+	if err == nil && view.Overtaken(service, &replicas) {
+		service, err = r.service(ctx, name)
+	}
 	return service, replicas, r, err
 }
 
@@ -216,10 +219,10 @@ func (r *reads) instancePods(ctx context.Context, s *v1beta1.InferenceService, i
 
 // instanceEvents reads the Warning events about each object by itself: a busy
 // namespace holds too many to look through.
-func (r *reads) instanceEvents(ctx context.Context, targets []view.EventTarget) (view.EventReads, error) {
+func (r *reads) instanceEvents(ctx context.Context, targets []string) (view.EventReads, error) {
 	var out view.EventReads
-	for _, t := range targets[:min(len(targets), maxEventRequests)] {
-		selector := fields.Set{"involvedObject.kind": t.Kind, "involvedObject.name": t.Name, "involvedObject.uid": t.UID, "type": corev1.EventTypeWarning}.AsSelector().String()
+	for _, uid := range targets[:min(len(targets), maxEventRequests)] {
+		selector := "involvedObject.uid=" + fields.EscapeValue(uid) + ",type=" + corev1.EventTypeWarning
 		var list corev1.EventList
 		err := r.get(ctx, corev1.SchemeGroupVersion, r.ref("Event", "events", ""), guarded.Query{FieldSelector: selector, Limit: maxObjectEvents}, &list)
 		if failed, fatal := failure(ctx, err); failed != "" || fatal != nil {

@@ -125,12 +125,15 @@ func (r *reads) explain(err error, ref guarded.Ref) []string {
 	if r.conn.Context != "" {
 		where += " --context=" + guarded.ShellQuote(r.conn.Context)
 	}
-	full := ref.Resource + "." + v1beta1.Group
+	full, verb := ref.Resource+"."+v1beta1.Group, "get"
+	if ref.Name == "" {
+		verb = "list"
+	}
 	switch {
 	case apierrors.IsNotFound(err):
 		details = append(details, "to see what is there: kubectl get "+full+where)
 	case apierrors.IsForbidden(err):
-		details = append(details, "to check your rights: kubectl auth can-i get "+full+where)
+		details = append(details, "to check your rights: kubectl auth can-i "+verb+" "+full+where)
 	}
 	return details
 }

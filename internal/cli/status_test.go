@@ -34,7 +34,7 @@ func TestRolloutStatus(t *testing.T) {
 			"updatedReplicas": int64(1), "updatedReadyReplicas": int64(0), "currentRevision": "a", "updateRevision": "b"},
 	}, "decoder": map[string]any{}}, "status", "components")
 	f.store(t, r.namespace)
-	r.uid, r.version = string(r.service().GetUID()), r.service().GetResourceVersion()
+	r.name(f)
 	for _, c := range []struct {
 		name     string
 		terminal bool

@@ -263,7 +263,10 @@ func (w *waiting) follow(ctx context.Context) (outcome string, err error) {
 	defer cancel()
 	w.counts.Watches++
 	body, err := c.Watch(ctx, w.ref(v1beta1.InferenceServiceKind, v1beta1.InferenceServiceResource, w.name), w.version)
-	if err != nil {
+	switch {
+	case ctx.Err() != nil:
+		return "", ctx.Err()
+	case err != nil:
 		w.fallback = true
 		return "", nil
 	}

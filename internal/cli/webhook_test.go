@@ -51,7 +51,7 @@ webhooks:
   failurePolicy: Fail
   timeoutSeconds: 5
   namespaceSelector: {matchLabels: {deny: "%[1]s"}}
-  rules: [{apiGroups: [ome.io], apiVersions: [v1beta1], resources: [inferenceservices], operations: [UPDATE]}]
+  rules: [{apiGroups: [ome.io], apiVersions: [v1beta1], resources: [inferenceservices, inferencereplicas, inferencereplicas/scale], operations: [UPDATE]}]
   clientConfig: {url: "%[3]s"}`, mode, webhookName, url))
 		hooks := u.Object["webhooks"].([]any)
 		hooks[0].(map[string]any)["clientConfig"].(map[string]any)["caBundle"] = ca

@@ -79,7 +79,8 @@ func (r *reader) replicas(ctx context.Context) error {
 func (r *reader) selected(ctx context.Context, reads Reads) error {
 	ev := r.ev
 	found := ev.replica(reads.Component)
-	if found == nil {
+	// The API server can't serve a scale without a count.
+	if found == nil || reads.Scale && found.Object.Spec.Replicas == nil {
 		return nil
 	}
 	ref := ev.replicaRef(found.Object.Name)

@@ -125,15 +125,15 @@ func (s Scale) proofs(ev *Evidence) []*Replica {
 	return out
 }
 
-// siblings words the proofs besides the selected replica.
-func (s Scale) siblings(ev *Evidence) string {
+// siblings words the proofs besides the selected replica, one each.
+func (s Scale) siblings(ev *Evidence) []string {
 	var out []string
 	for _, r := range s.proofs(ev) {
 		if o := r.Object; o.Spec.Component != s.Component {
 			out = append(out, fmt.Sprintf("%s %s uid %s generation %d", o.Spec.Component, o.Name, o.UID, o.Generation))
 		}
 	}
-	return strings.Join(out, "; ")
+	return out
 }
 
 func (s Scale) preview(ev *Evidence) ([]Row, []string) {
@@ -163,8 +163,10 @@ func (s Scale) preview(ev *Evidence) ([]Row, []string) {
 	add("reported Instances", instancesOf(o).String())
 	add("lifecycle / canary", "No observed selected active work")
 	add("parent freshness", "Unverifiable (advisory)")
-	if text := s.siblings(ev); text != "" {
-		add("pinned sibling proof", text)
+	label := "pinned sibling proof"
+	for _, text := range s.siblings(ev) {
+		add(label, text)
+		label = ""
 	}
 	add("IR proofs revalidated", fmt.Sprint(len(s.proofs(ev))))
 	return rows, []string{

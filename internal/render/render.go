@@ -89,9 +89,6 @@ func Render(in Input) (Result, error) {
 
 	meta, excluded := metadata(in, spec, labels, annotations)
 	policies, window := lifecycle(own.Lifecycle, base.orEmpty().Lifecycle, in.Settings, in.Component)
-	if err := refusePolicies(in, policies); err != nil {
-		return Result{}, err
-	}
 	least, most := bounds(own, base.orEmpty(), in.Settings.Deploy, in.Component)
 	scaler, source := autoscaler(own, base.orEmpty())
 	out := Result{
@@ -139,20 +136,6 @@ func refuseMultiPod(in Input, own, base *piece) error {
 			return fail(v1beta1.ReasonRenderFailed, "%s: not supported yet: leader and worker (multi-pod Instances) in %s; use a runtime with a single runner",
 				in.subject(), from.field)
 		}
-	}
-	return nil
-}
-
-// refusePolicies stops what admission can't see: a runtime's policies that no code applies yet. The
-// update strategy isn't among them, since the rollout itself holds for one that it can't run.
-func refusePolicies(in Input, l v1beta1.LifecycleSpec) error {
-	if p := l.UpdateStrategy.RollingUpdate.Partition; p != nil && *p > 0 {
-		return fail(v1beta1.ReasonRenderFailed, "%s: not supported yet: lifecycle.updateStrategy.rollingUpdate.partition %d; remove it from %s",
-			in.subject(), *p, in.runtimeField())
-	}
-	if l.RestartPolicy == v1beta1.RestartRecreateInstance {
-		return fail(v1beta1.ReasonRenderFailed, "%s: not supported yet: lifecycle.restartPolicy %s; set None in %s or in spec.%s.lifecycle",
-			in.subject(), l.RestartPolicy, in.runtimeField(), in.Component)
 	}
 	return nil
 }

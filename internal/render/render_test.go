@@ -521,24 +521,6 @@ func TestErrors(t *testing.T) {
 			message: "InferenceService mistral-demo/mistral-pd, component engine: spec.engineConfig of ClusterServingRuntime srt-mistral-7b-instruct-pd " +
 				"uses {{.Labels.team}}, which the service's metadata does not have; add it",
 		},
-		"partition in the runtime": {
-			change: func(in *Input) {
-				in.Runtime.EngineConfig.Lifecycle = &v1beta1.LifecycleSpec{UpdateStrategy: &v1beta1.UpdateStrategy{
-					RollingUpdate: &v1beta1.InstanceRollingUpdate{Partition: ptr.To[int32](2)},
-				}}
-			},
-			reason: v1beta1.ReasonRenderFailed,
-			message: "InferenceService mistral-demo/mistral-pd, component engine: not supported yet: lifecycle.updateStrategy.rollingUpdate.partition 2; " +
-				"remove it from spec.engineConfig of ClusterServingRuntime srt-mistral-7b-instruct-pd",
-		},
-		"restart policy in the runtime": {
-			change: func(in *Input) {
-				in.Runtime.EngineConfig.Lifecycle = &v1beta1.LifecycleSpec{RestartPolicy: v1beta1.RestartRecreateInstance}
-			},
-			reason: v1beta1.ReasonRenderFailed,
-			message: "InferenceService mistral-demo/mistral-pd, component engine: not supported yet: lifecycle.restartPolicy RecreateInstanceOnPodRestart; " +
-				"set None in spec.engineConfig of ClusterServingRuntime srt-mistral-7b-instruct-pd or in spec.engine.lifecycle",
-		},
 		"sharded model": {
 			change: func(in *Input) { in.Model.Distribution = v1beta1.DistributionSharded },
 			reason: v1beta1.ReasonRenderFailed,

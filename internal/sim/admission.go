@@ -40,6 +40,12 @@ func (c *Cluster) refuse(kind v1beta1.ComponentType, p *corev1.Pod) bool {
 		return false
 	}
 	c.happens(event, p)
+	c.turnDown(kind, p, why)
+	return true
+}
+
+// turnDown remembers an answer for the controller's next pass.
+func (c *Cluster) turnDown(kind v1beta1.ComponentType, p *corev1.Pod, why core.Refusal) {
 	if c.refused[kind] == nil {
 		c.refused[kind] = map[string]core.Refusal{}
 	}
@@ -47,7 +53,6 @@ func (c *Cluster) refuse(kind v1beta1.ComponentType, p *corev1.Pod) bool {
 		c.logf("%s: refused %s: %s", kind, short(p), why.Kind)
 	}
 	c.refused[kind][p.Name] = why
-	return true
 }
 
 // forgetRefusals lets go of refusals of pods that are no longer asked for, or are

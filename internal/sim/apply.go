@@ -244,7 +244,11 @@ func (c *Cluster) applyPod(kind v1beta1.ComponentType, a core.PodAction) {
 	now := c.actual.pods[a.Pod.Name]
 	if a.Verb == core.PodCreate {
 		if now != nil {
-			c.dirty = true // AlreadyExists
+			if owned(now, c.actual.replicas[kind]) {
+				c.dirty = true // not seen yet
+			} else {
+				c.turnDown(kind, a.Pod, core.Refusal{Kind: core.RefusedOther, Text: "pod " + now.Name + " exists and belongs to another owner"})
+			}
 			return
 		}
 		if c.refuse(kind, a.Pod) {

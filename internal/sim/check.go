@@ -47,6 +47,20 @@ func serving(p *corev1.Pod) bool {
 		is(p, corev1.ContainersReady) && is(p, v1beta1.ServingReadinessGate)
 }
 
+// lost is true for a pod that was in rotation and whose node was declared dead since.
+func lost(p *corev1.Pod) bool {
+	var gate, ready *corev1.PodCondition
+	for i := range p.Status.Conditions {
+		switch cond := &p.Status.Conditions[i]; cond.Type {
+		case v1beta1.ServingReadinessGate:
+			gate = cond
+		case corev1.PodReady:
+			ready = cond
+		}
+	}
+	return gate != nil && ready != nil && ready.Status != corev1.ConditionTrue && ready.LastTransitionTime.After(gate.LastTransitionTime.Time)
+}
+
 // surges is true for an operation that takes capacity out only after it put as much in.
 func surges(op *v1beta1.InstanceOperation) bool {
 	return op != nil && op.Type == v1beta1.OperationUpdate && (op.Strategy == "" || op.Strategy == v1beta1.SurgeThenDrain)
@@ -145,14 +159,16 @@ func (c *Cluster) checkSurge(cd *core.ComponentDecision, a core.PodAction) {
 	}
 }
 
-// checkAlone: who takes the old pods out first waits until they are gone.
+// checkAlone: who takes the old pods out first waits until they are gone, or until
+// only a dead node can still hold them.
 func (c *Cluster) checkAlone(cd *core.ComponentDecision, a core.PodAction, row *v1beta1.InstanceStatus) {
 	op := row.Operation
 	if surges(op) || (op.Type != v1beta1.OperationUpdate && op.Type != v1beta1.OperationRestart) {
 		return
 	}
 	for _, p := range c.actual.pods {
-		if p.Labels[v1beta1.ComponentLabel] == string(cd.Type) && index(p) == index(a.Pod) && p.Name != a.Pod.Name {
+		if p.Labels[v1beta1.ComponentLabel] == string(cd.Type) && index(p) == index(a.Pod) && p.Name != a.Pod.Name &&
+			(p.DeletionTimestamp == nil || c.Now.Before(p.DeletionTimestamp.Time)) {
 			c.violate("%s: %s %s of %s creates %s beside %s", cd.Type, op.Type, op.ID, op.Strategy, short(a.Pod), short(p))
 		}
 	}
@@ -283,18 +299,18 @@ func (c *Cluster) checkUnavailable(w core.World, cd *core.ComponentDecision) {
 	list := c.Rows(cd.Type)
 	counts := map[int32]bool{}
 	for _, p := range seen.Pods {
-		if row := rowAt(list, index(p)); serving(p) && row != nil && row.Phase != v1beta1.InstanceDeleting {
+		if row := rowAt(list, index(p)); serving(p) && !lost(p) && row != nil && row.Phase != v1beta1.InstanceDeleting {
 			counts[index(p)] = true
 		}
 	}
 	taken := map[int32]bool{}
 	for _, a := range cd.Pods {
 		row := rowAt(list, index(a.Pod))
-		out := a.Verb == core.PodUnserve || a.Verb == core.PodDelete || (a.Verb == core.PodUpdate && a.Patch != nil && len(a.Patch.Images) > 0)
+		out := a.Verb == core.PodUnserve || a.Verb == core.PodDelete || (a.Verb == core.PodUpdate && a.Patch != nil && len(a.Patch.Images) > 0 && !changing(a.Pod))
 		if !out || row == nil || row.Operation == nil || row.Operation.Type != v1beta1.OperationUpdate || surges(row.Operation) {
 			continue
 		}
-		if serving(a.Pod) && !othersServe(seen, a.Pod) {
+		if serving(a.Pod) && !lost(a.Pod) && !othersServe(seen, a.Pod) {
 			taken[row.Index] = true
 		}
 	}
@@ -307,6 +323,17 @@ func (c *Cluster) checkUnavailable(w core.World, cd *core.ComponentDecision) {
 		c.violate("%s: %d of %d serving Instances are taken out for an update; %d desired, at most %d unavailable",
 			cd.Type, len(taken), len(counts), desired, u)
 	}
+}
+
+// changing is true for a pod whose images were changed and whose kubelet has yet to
+// act on it.
+func changing(p *corev1.Pod) bool {
+	for _, k := range p.Spec.Containers {
+		if s := container(p, k.Name); s != nil && s.Image != k.Image {
+			return true
+		}
+	}
+	return false
 }
 
 // surge is the component's budget of extra pods.
@@ -407,6 +434,9 @@ func (c *Cluster) restedComponent(kind v1beta1.ComponentType) error {
 	for _, p := range c.actual.pods {
 		if p.Labels[v1beta1.ComponentLabel] != string(kind) {
 			continue
+		}
+		if p.DeletionTimestamp != nil && (c.hangs(p) || len(p.Finalizers) > 0) {
+			continue // nobody waits for it
 		}
 		pods++
 		if !serving(p) {

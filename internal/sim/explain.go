@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ome.io/ome/api/v1beta1"
@@ -31,7 +32,12 @@ func (c *Cluster) Explained() error {
 func (c *Cluster) reason(kind v1beta1.ComponentType) string {
 	r := c.actual.replicas[kind]
 	if r == nil {
-		return c.refusal(kind)
+		for _, cond := range c.actual.service.Status.Conditions {
+			if strings.EqualFold(cond.Type, string(kind)+"Ready") && cond.Status == corev1.ConditionFalse {
+				return cond.Message
+			}
+		}
+		return ""
 	}
 	if h := r.Status.RolloutHold; h != nil && h.Reason != "" {
 		return h.Reason
@@ -48,7 +54,7 @@ func (c *Cluster) reason(kind v1beta1.ComponentType) string {
 		switch {
 		case cond.Type == v1beta1.ConditionReady && cond.Reason == "Staged":
 			return cond.Message
-		case cond.Type == v1beta1.ConditionReady && cond.Status == metav1.ConditionFalse && c.Broken[kind]:
+		case cond.Type == v1beta1.ConditionReady && cond.Status == metav1.ConditionFalse && (c.Broken[kind] || c.Settings.Lifecycle.StuckPodGracePeriod == 0):
 			return cond.Message
 		case cond.Type == "DrainOverdue" && cond.Status == metav1.ConditionTrue:
 			return cond.Message

@@ -314,7 +314,7 @@ func lives(t *rapid.T) {
 	}
 	t.Repeat(actions(t, c))
 	if rapid.IntRange(0, 1).Draw(t, "obstacles stay for a while") == 0 {
-		if err := c.Settle(20000); err != nil {
+		if err := c.Endure(20000, 12*time.Hour); err != nil {
 			fatal(t, c, fmt.Errorf("with obstacles: %w", err))
 		}
 		if err := c.Explained(); err != nil {

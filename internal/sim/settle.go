@@ -14,11 +14,21 @@ const stillness = 3 * time.Hour
 // Settle lets the world run without faults until nothing is left to happen. Only
 // events and wake times bring the controller back: nothing is polled. It returns
 // an error when the moves never end.
-func (c *Cluster) Settle(limit int) error {
+func (c *Cluster) Settle(limit int) error { return c.settle(limit, 1000*time.Hour) }
+
+// Endure is Settle for a world that keeps something from working: attempts may go on
+// for as long as it lasts, but not more than limit moves in its time.
+func (c *Cluster) Endure(limit int, horizon time.Duration) error { return c.settle(limit, horizon) }
+
+func (c *Cluster) settle(limit int, horizon time.Duration) error {
 	c.Lose = nil
 	c.dirty = true // whatever was not seen yet arrives now
 	version, since := c.version, c.Now
+	end := c.Now.Add(horizon)
 	for range limit {
+		if c.Now.After(end) {
+			return c.Violation
+		}
 		moved, err := c.round()
 		if err != nil {
 			return err

@@ -192,16 +192,17 @@ func (b *instanceBuilder) gateSince(ordinal int32) string {
 	return ""
 }
 
-// EventTargets are the replica and the shown pods: whose events to read.
-func EventTargets(s *v1beta1.InferenceService, in *InstanceReads) []EventTarget {
+// EventTargets are the UIDs of the replica and of the shown pods, whose events
+// belong to the report.
+func EventTargets(s *v1beta1.InferenceService, in *InstanceReads) []string {
 	r := judge(s, &in.Replicas).one(in.Component)
 	if r == nil {
 		return nil
 	}
-	out := []EventTarget{{v1beta1.InferenceReplicaKind, r.Name, string(r.UID)}}
+	out := []string{string(r.UID)}
 	pods, _ := (&instanceBuilder{in: in}).owned(r)
 	for _, p := range pods[:min(len(pods), maxPods)] {
-		out = append(out, EventTarget{"Pod", p.Name, p.UID})
+		out = append(out, p.UID)
 	}
 	return out
 }

@@ -150,6 +150,14 @@ func judge(s *v1beta1.InferenceService, reads *ReplicaReads) *judged {
 	return j
 }
 
+// Overtaken is true when a replica was brought to a newer spec than the service that
+// was read before it: the service has to be read again to judge it.
+func Overtaken(s *v1beta1.InferenceService, reads *ReplicaReads) bool {
+	return slices.ContainsFunc(reads.Items, func(r v1beta1.InferenceReplica) bool {
+		return foreign(s, &r) == "" && standing(s, &r) == IssueParentAhead
+	})
+}
+
 // standing is the first problem with the generations of a replica.
 func standing(s *v1beta1.InferenceService, r *v1beta1.InferenceReplica) string {
 	observed, parent := r.Status.ObservedGeneration, r.Annotations[v1beta1.ParentGenerationAnnotation]

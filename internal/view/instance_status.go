@@ -50,9 +50,6 @@ type EventReads struct {
 	Failed    string
 }
 
-// EventTarget is an object whose Warning events belong to the report.
-type EventTarget struct{ Kind, Name, UID string }
-
 // InstanceStatus is everything known about one Instance.
 type InstanceStatus struct {
 	State      string           `json:"state"`

@@ -74,7 +74,7 @@ func instanceFacts(r *InstanceStatusReport) []facts {
 	for _, p := range c.Pods.Items {
 		line("pod", fact{"name", p.Name}, fact{"phase", p.Phase}, fact{"containersReady", fmt.Sprint(p.ContainersReady)}, fact{"serving", fmt.Sprint(p.Serving)},
 			fact{"restarts", fmt.Sprint(p.Restarts)}, fact{"node", p.Node}, fact{"revision", p.Revision}, fact{"ordinal", p.Ordinal}, fact{"incarnation", p.Incarnation},
-			fact{"deleting", only(p.Deleting)}, fact{"created", p.CreatedAt}, fact{"reason", p.Reason}, fact{"message", p.Message})
+			fact{"deleting", only(p.Deleting)}, fact{"reason", p.Reason}, fact{"message", p.Message})
 	}
 	for _, e := range c.Events.Items {
 		line("event", fact{"object", e.Object}, fact{"reason", e.Reason}, fact{"count", fmt.Sprint(e.Count)}, fact{"last", e.LastSeen}, fact{"message", e.Message})

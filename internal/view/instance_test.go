@@ -184,6 +184,28 @@ func TestListEvidence(t *testing.T) {
 	}
 }
 
+// TestOvertaken: only a replica of the service itself can make the read of the
+// service old.
+func TestOvertaken(t *testing.T) {
+	for name, c := range map[string]struct {
+		edit func(*v1beta1.InferenceReplica)
+		want bool
+	}{
+		"same generation": {func(*v1beta1.InferenceReplica) {}, false},
+		"newer":           {func(r *v1beta1.InferenceReplica) { r.Annotations[v1beta1.ParentGenerationAnnotation] = "8" }, true},
+		"older":           {func(r *v1beta1.InferenceReplica) { r.Annotations[v1beta1.ParentGenerationAnnotation] = "6" }, false},
+		"somebody else's": {func(r *v1beta1.InferenceReplica) {
+			r.Annotations[v1beta1.ParentGenerationAnnotation], r.OwnerReferences = "8", nil
+		}, false},
+	} {
+		r := ownReplica()
+		c.edit(r)
+		if got := Overtaken(ownService(), &ReplicaReads{Items: []v1beta1.InferenceReplica{*r}}); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
 // TestListWithoutRows: there is always a row, and it says why there is nothing.
 func TestListWithoutRows(t *testing.T) {
 	bare := func() *v1beta1.InferenceService {

@@ -239,6 +239,8 @@ type Waiter struct {
 	// uid is the service's, replicaUID that of the replica.
 	uid, replicaUID string
 	last            Wait
+	// ended is set when the service itself ended the wait, before a check.
+	ended bool
 }
 
 // NewWaiter starts with nothing seen.
@@ -252,6 +254,7 @@ func NewWaiter(p *WaitPredicate) *Waiter {
 // the error code of a status that is too large to look through.
 func (w *Waiter) Check(in *WaitInput, reference time.Time) (outcome, failed string) {
 	s := in.Service
+	w.ended = true
 	switch {
 	case s == nil && w.uid == "":
 		return OutcomeNotFound, ""
@@ -263,7 +266,7 @@ func (w *Waiter) Check(in *WaitInput, reference time.Time) (outcome, failed stri
 		w.uid = string(s.UID)
 		return OutcomeDeleted, ""
 	}
-	w.uid = string(s.UID)
+	w.uid, w.ended = string(s.UID), false
 	// Only what this check saw: an older section must not outlive it.
 	w.last = Wait{Requested: w.last.Requested, Evidence: EvidenceReported, predicate: w.Predicate}
 	matched := false
@@ -290,11 +293,8 @@ func (w *Waiter) Report(namespace, name, outcome string, elapsed time.Duration, 
 	content := w.last
 	content.Outcome, content.Counts, content.SourceMethod, content.PollingFallback = outcome, counts, method, fallback
 	content.ElapsedMilliseconds = elapsed.Milliseconds()
-	switch outcome {
-	case OutcomeNotFound, OutcomeDeleted, OutcomeReplaced:
-		if content.HeldRevision == nil || outcome != OutcomeReplaced {
-			content.Reason = reasonPredicateUnmet
-		}
+	if w.ended {
+		content.Reason = reasonPredicateUnmet
 	}
 	r := &WaitReport{APIVersion: APIVersion, Kind: "WaitReport", Metadata: Metadata{namespace, name}, CollectedAt: stamp(now),
 		Sources: []Source{}, Content: content, Warnings: []Warning{}}

@@ -221,7 +221,7 @@ func TestWaitBinds(t *testing.T) {
 		{"service gone", func(o *waitObjects) { o.service = nil }, OutcomeDeleted, reasonPredicateUnmet},
 		{"service deleting", func(o *waitObjects) { o.service.DeletionTimestamp = &metav1.Time{Time: now} }, OutcomeDeleted, reasonPredicateUnmet},
 		{"another service", func(o *waitObjects) { o.service.UID = "s-2" }, OutcomeReplaced, reasonPredicateUnmet},
-		{"another replica", func(o *waitObjects) { o.replica.UID, o.replica.Status.ReadyReplicas = "r-2", 2 }, OutcomeReplaced, reasonPredicateUnmet},
+		{"another replica", func(o *waitObjects) { o.replica.UID, o.replica.Status.ReadyReplicas = "r-2", 2 }, OutcomeReplaced, "InvalidReplicaReadyEvidence"},
 		{"replica gone for now", func(o *waitObjects) { o.replica = nil }, "", "ReplicaReadyNotRecorded"},
 	} {
 		w := NewWaiter(&predicate)

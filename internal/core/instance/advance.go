@@ -18,6 +18,15 @@ func (d *decider) advance(row *v1beta1.InstanceStatus) {
 		return
 	}
 	d.escalate(row)
+	id, acted := row.Operation.ID, len(d.res.Pods)
+	d.step(row)
+	if op := row.Operation; op != nil && op.ID == id && op.Type != v1beta1.OperationDelete && row.Phase != v1beta1.InstanceFailed && len(d.res.Pods) == acted {
+		d.judgeStill(row)
+	}
+}
+
+// step makes the next move of the row's operation.
+func (d *decider) step(row *v1beta1.InstanceStatus) {
 	switch op := row.Operation; {
 	case op.Type == v1beta1.OperationCreate:
 		d.advanceCreate(row)
@@ -111,7 +120,7 @@ func (d *decider) atFailed(row *v1beta1.InstanceStatus) {
 		}
 		active := int32(slot) == row.ActiveOrdinal
 		switch {
-		case active && p.hash == d.hashOf(row.RunningRevision) && (row.RunningRevision == target.Name || target.Hash == ""):
+		case active && p.hash == d.hashOf(row.RunningRevision) && (row.RunningRevision == target.Name || target.Hash == "" || d.kept[row.Index]):
 			d.settle(row, row.RunningRevision)
 			return
 		case active && row.RunningRevision == "" && d.revisionOf(p.hash) != "" && !d.held(d.revisionOf(p.hash)) && !d.in.Paused:

@@ -40,6 +40,12 @@ func (d *decider) podsHeld(row *v1beta1.InstanceStatus, s *slots) (n int32) {
 	return n
 }
 
+// holdsSlot is true for a pod that counts against a budget: ended pods do too, until
+// they are gone.
+func (d *decider) holdsSlot(p *pod) bool {
+	return p != nil && (!p.terminating || d.in.Now.Before(p.graceEnds()))
+}
+
 // building is the slot whose pod the row's operation brings up, -1 for none.
 func (d *decider) building(row *v1beta1.InstanceStatus) int32 {
 	op := row.Operation
@@ -90,15 +96,61 @@ func (d *decider) serves(row *v1beta1.InstanceStatus) bool {
 	return false
 }
 
-// unavailable counts the Instances that do not serve or are about to stop.
+// unavailable counts the Instances that do not serve or are about to stop, and those
+// that have yet to be made.
 func (d *decider) unavailable() (n int32) {
+	missing := d.in.Desired
 	for i := range d.rows {
 		row := &d.rows[i]
-		if row.Phase != v1beta1.InstanceDeleting && (disruptive(row) || !d.serves(row)) {
+		if row.Phase == v1beta1.InstanceDeleting {
+			continue
+		}
+		missing--
+		if disruptive(row) || !d.serves(row) {
 			n++
 		}
 	}
-	return n
+	return n + max(0, missing)
+}
+
+// mayTakeOut is true while the budget lets an update take a serving Instance out. It is
+// asked again right before the act: since the operation was opened others may have
+// stopped serving, or a lost write may have left this one in rotation.
+func (d *decider) mayTakeOut(row *v1beta1.InstanceStatus) bool {
+	if d.taken[row.Index] || !d.serves(row) {
+		return true
+	}
+	down, missing := int32(1), d.in.Desired
+	for i := range d.rows {
+		other := &d.rows[i]
+		if other.Phase == v1beta1.InstanceDeleting {
+			continue
+		}
+		missing--
+		if other.Index != row.Index && (d.taken[other.Index] || !d.serves(other)) {
+			down++
+		}
+	}
+	if down+max(0, missing) > d.in.MaxUnavailable {
+		return false
+	}
+	if d.taken == nil {
+		d.taken = map[int32]bool{}
+	}
+	d.taken[row.Index] = true
+	return true
+}
+
+// callOff ends an update that must not take its serving pod out after all: the row
+// rests on that pod, and the update begins again once there is room.
+func (d *decider) callOff(row *v1beta1.InstanceStatus, p *pod) bool {
+	name := d.revisionOf(p.hash)
+	if name == "" {
+		return false
+	}
+	row.ActiveOrdinal, row.Incarnation = p.ordinal, p.incarnation
+	d.settle(row, name)
+	return true
 }
 
 // out counts the Instances that an operation of ours keeps out.
@@ -145,7 +197,7 @@ func (d *decider) budgetHold(used int32) *Hold {
 			switch {
 			case p.terminating && d.in.Now.Before(p.graceEnds()) && terminating == nil:
 				terminating = p
-			case !p.terminating && row.Operation == nil && extra == nil:
+			case !p.terminating && row.Operation == nil && extra == nil && p != s.bySlot[row.ActiveOrdinal]:
 				extra = p
 			}
 		})

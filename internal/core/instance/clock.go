@@ -64,11 +64,26 @@ func (d *decider) judge(row *v1beta1.InstanceStatus) bool {
 		}
 		return true
 	}
-	if f := d.failureOf(row, p, parked); f != nil {
-		d.fail(row, f)
-		return true
+	return d.endIfFailed(row, p, parked)
+}
+
+// endIfFailed ends an operation that failed; it is true then.
+func (d *decider) endIfFailed(row *v1beta1.InstanceStatus, p *pod, parked bool) bool {
+	f := d.failureOf(row, p, parked)
+	if f == nil {
+		return false
 	}
-	return false
+	d.fail(row, f)
+	return true
+}
+
+// judgeStill is for an operation that the next target should have taken over, and that
+// had to go on with its own: it fails like any other.
+func (d *decider) judgeStill(row *v1beta1.InstanceStatus) {
+	p := d.rising(row)
+	if _, parked := d.heldFromOutside(row, p); !p.serving() && d.turns(row) {
+		d.endIfFailed(row, p, parked)
+	}
 }
 
 // turns is true for an operation that the next target takes over.

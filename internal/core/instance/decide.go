@@ -47,6 +47,8 @@ type decider struct {
 	res     Result
 	rows    []v1beta1.InstanceStatus
 	byIndex map[int32]*slots
+	// taken are Instances that updates take out of rotation in this pass.
+	taken map[int32]bool
 	// gone are rows whose last pod left.
 	gone map[int32]bool
 	// started and drained are what this pass spent of the quotas.

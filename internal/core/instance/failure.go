@@ -45,7 +45,8 @@ func (d *decider) failureOf(row *v1beta1.InstanceStatus, p *pod, parked bool) *f
 			return newFailure(name, reasonNamespaceGoing, refusal.Text, false)
 		}
 	}
-	if p.live() && p.broken {
+	// Graces go on counting in a pause; what they bring comes with its end.
+	if p.live() && p.broken && !d.in.Paused {
 		since := p.obj.CreationTimestamp.Time
 		if op.Step == v1beta1.StepInPlace && since.Before(op.StartedAt.Time) {
 			since = op.StartedAt.Time // the pod is old, its new image is not
@@ -54,7 +55,7 @@ func (d *decider) failureOf(row *v1beta1.InstanceStatus, p *pod, parked bool) *f
 			return stuck(p)
 		}
 	}
-	if p.live() && p.unschedulable && d.after(p.unscheduledSince, d.in.UnschedulableGrace) {
+	if p.live() && p.unschedulable && !d.in.Paused && d.after(p.unscheduledSince, d.in.UnschedulableGrace) {
 		return newFailure(name, reasonUnschedulable, p.noRoom, false)
 	}
 	if parked || op.Deadline == nil || d.in.Now.Before(op.Deadline.Time) {

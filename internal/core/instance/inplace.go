@@ -79,6 +79,10 @@ func (d *decider) advanceInPlace(row *v1beta1.InstanceStatus) {
 			d.toRebuild(row) // the target moved on to one that needs a new pod
 			return
 		}
+		changing := p.transition() != nil && !p.moved()
+		if p.serving() && !changing && !d.mayTakeOut(row) && d.callOff(row, p) {
+			return
+		}
 		if !d.in.KeepInRotation {
 			if p.gate {
 				d.act(PodUnserve, p, op, "InPlaceUpdate")
@@ -132,6 +136,9 @@ func (d *decider) retargetInPlace(row *v1beta1.InstanceStatus, p *pod) {
 	}
 	if want != row.RunningRevision && (!d.mayStart() || d.mayAttempt(want) != nil) {
 		return
+	}
+	if p.hash != d.hashOf(want) && p.serving() && p.moved() && !d.mayTakeOut(row) {
+		return // likewise: it serves, and another must not go out just now
 	}
 	strategy := op.Strategy
 	d.open(row, v1beta1.OperationUpdate, v1beta1.StepInPlace, want, op.Reason)

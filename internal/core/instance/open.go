@@ -109,14 +109,15 @@ func (d *decider) openRetries() {
 	}
 	for i := range d.rows {
 		row := &d.rows[i]
-		if row.Phase != v1beta1.InstanceFailed || d.movesOn(row) {
+		bereft := d.bereft(row)
+		if row.Phase != v1beta1.InstanceFailed || (d.movesOn(row) && !bereft) {
 			continue
 		}
 		if p := d.podsOf(row.Index).bySlot[row.ActiveOrdinal]; p.live() && p.containersReady && p.hash == d.hashOf(row.RunningRevision) {
 			continue // the next pass sees that it came up
 		}
 		restart := row.Operation
-		if restart == nil && d.in.Paused {
+		if restart == nil && d.in.Paused && !bereft {
 			continue
 		}
 		revision := row.RunningRevision
@@ -146,6 +147,13 @@ func (d *decider) openRetries() {
 		row.Operation.RetryCount = max(1, attempt)
 		d.advanceCreate(row)
 	}
+}
+
+// bereft is true for a Failed Instance whose pod of the revision that runs is gone while
+// nothing may be tried at the target: it gets that pod again, as a Ready one would.
+func (d *decider) bereft(row *v1beta1.InstanceStatus) bool {
+	return row.Phase == v1beta1.InstanceFailed && row.Operation == nil && row.RunningRevision != "" &&
+		!d.podsOf(row.Index).bySlot[row.ActiveOrdinal].live() && (!d.mayStart() || d.mayAttempt(d.in.Target.Name) != nil)
 }
 
 // movesOn is true for a row that has another revision to go to: openUpdates takes it.
@@ -334,7 +342,7 @@ func (d *decider) openUpdate(row *v1beta1.InstanceStatus, b *budgets) (why *Hold
 			step, reason, cost = v1beta1.StepDrain, "new revision; the old pod cannot come up", 0
 		case failed && !d.serves(row):
 			step, reason, cost = v1beta1.StepDrain, "another attempt", 0
-		case failed && s.bySlot[1-row.ActiveOrdinal].live():
+		case failed && d.holdsSlot(s.bySlot[1-row.ActiveOrdinal]):
 			reason, cost = "another attempt", 0 // what the last attempt left is charged already
 		}
 		if cost > 0 && b.surge+cost > d.in.MaxSurge {

@@ -58,7 +58,8 @@ func build(in *Input, rev Revision, template *corev1.PodTemplateSpec, row *v1bet
 	if spec.TerminationGracePeriodSeconds == nil && in.GraceSeconds > 0 {
 		spec.TerminationGracePeriodSeconds = new(in.GraceSeconds)
 	}
-	keepOff(spec, off)
+	// An Instance that left every node of a small cluster must still come up somewhere.
+	keepOff(spec, off, in.UnschedulableGrace > 0 && (row.LastFailure == nil || row.LastFailure.Reason != reasonUnschedulable))
 	env := append(instanceEnv(in, row), in.Env...)
 	for i := range spec.Containers {
 		spec.Containers[i].Env = overrideEnv(spec.Containers[i].Env, env)

@@ -31,6 +31,13 @@ func (d *decider) advanceRebuild(row *v1beta1.InstanceStatus) {
 		return
 	}
 	op := row.Operation
+	if op.Type == v1beta1.OperationUpdate {
+		for _, p := range s.bySlot {
+			if p.serving() && (p.incarnation != row.Incarnation || p.hash != d.hashOf(op.TargetRevision)) && !d.mayTakeOut(row) && d.callOff(row, p) {
+				return
+			}
+		}
+	}
 	busy := false
 	s.all(func(p *pod) {
 		switch {
@@ -54,7 +61,7 @@ func (d *decider) advanceRebuild(row *v1beta1.InstanceStatus) {
 	if busy {
 		return
 	}
-	if p := s.bySlot[row.ActiveOrdinal]; p != nil && p.terminating && s.bySlot[1-row.ActiveOrdinal] == nil {
+	if p := s.bySlot[row.ActiveOrdinal]; p != nil && p.terminating && s.bySlot[1-row.ActiveOrdinal] == nil && !d.in.Now.Before(p.graceEnds()) {
 		row.ActiveOrdinal = 1 - row.ActiveOrdinal
 	}
 	if d.bringUp(row, row.ActiveOrdinal, op.TargetRevision) {

@@ -110,8 +110,10 @@ func (d *decider) uuid() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", h[0:4], h[4:6], h[6:8], h[8:10], h[10:16])
 }
 
-// keepOff makes the scheduler pass over nodes, in addition to what the spec asks.
-func keepOff(spec *corev1.PodSpec, nodes []string) {
+// keepOff makes the scheduler pass over nodes, in addition to what the spec asks. It
+// is a wish and no rule when nothing would ever end a wait for another node, or the
+// last attempt found no other.
+func keepOff(spec *corev1.PodSpec, nodes []string, must bool) {
 	if len(nodes) == 0 {
 		return
 	}
@@ -121,6 +123,16 @@ func keepOff(spec *corev1.PodSpec, nodes []string) {
 	}
 	if spec.Affinity.NodeAffinity == nil {
 		spec.Affinity.NodeAffinity = &corev1.NodeAffinity{}
+	}
+	if !must {
+		term := corev1.NodeSelectorTerm{}
+		for _, node := range nodes {
+			off.Values = []string{node}
+			term.MatchFields = append(term.MatchFields, off)
+		}
+		spec.Affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution = append(
+			spec.Affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution, corev1.PreferredSchedulingTerm{Weight: 100, Preference: term})
+		return
 	}
 	required := spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 	if required == nil || len(required.NodeSelectorTerms) == 0 {

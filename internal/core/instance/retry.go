@@ -95,8 +95,7 @@ func (d *decider) retryFailed(revision string, op *v1beta1.InstanceOperation, f 
 		d.changeBlocks()
 		d.res.RetryBlocks = append(d.res.RetryBlocks, v1beta1.RetryBlock{TargetRevision: revision, AttemptsStarted: 1, FirstFailureAt: &now})
 		i = len(d.res.RetryBlocks) - 1
-	} else if b := &d.res.RetryBlocks[i]; b.State == v1beta1.RetryHeld ||
-		(b.State == v1beta1.RetryBackoff && b.LastFailureAt != nil && !op.StartedAt.After(b.LastFailureAt.Time)) {
+	} else if b := &d.res.RetryBlocks[i]; b.State == v1beta1.RetryHeld || sameWave(b, op) {
 		if f.counted && b.CountedFailures == 0 {
 			// The wave is the revision's own fault after all.
 			b = d.changeBlock(i)
@@ -113,6 +112,18 @@ func (d *decider) retryFailed(revision string, op *v1beta1.InstanceOperation, f 
 	b.State, b.NextRetryAt = v1beta1.RetryBackoff, new(metav1.NewTime(d.in.Now.Add(d.backoff(b.AttemptsStarted))))
 	d.wakeAt(b.NextRetryAt.Time)
 	d.holdIfSpent(b, f)
+}
+
+// sameWave is true for an attempt that began before the last failure. While another one
+// is under way its own start may be in the same second.
+func sameWave(b *v1beta1.RetryBlock, op *v1beta1.InstanceOperation) bool {
+	if b.LastFailureAt == nil {
+		return false
+	}
+	if b.State == v1beta1.RetryInProgress {
+		return op.StartedAt.Time.Before(b.LastFailureAt.Time)
+	}
+	return !op.StartedAt.After(b.LastFailureAt.Time)
 }
 
 func (d *decider) changeBlocks() {
@@ -174,10 +185,22 @@ func (d *decider) settleRetry() {
 		switch {
 		case !wanted:
 			d.dropBlock(i)
+		case b.State == v1beta1.RetryBackoff && d.atRestOn(b.TargetRevision):
+			d.dropBlock(i) // it came up in the end, and nothing is left to try
 		case b.State == v1beta1.RetryInProgress && !trying:
 			b = d.changeBlock(i)
 			b.State, b.NextRetryAt = v1beta1.RetryBackoff, new(metav1.NewTime(d.in.Now))
 			d.wakeSoon()
 		}
 	}
+}
+
+// atRestOn is true while every Instance runs the revision and none has work to do.
+func (d *decider) atRestOn(revision string) bool {
+	for i := range d.rows {
+		if row := &d.rows[i]; row.Phase != v1beta1.InstanceReady || row.Operation != nil || row.RunningRevision != revision {
+			return false
+		}
+	}
+	return len(d.rows) > 0
 }

@@ -21,7 +21,9 @@ func newBench(g *globals) *cobra.Command {
 		Long: `Roll many Instances beside Deployments of the same pods, on a lab of its own.
 
 An InferenceService, a Deployment whose pods wait for the same readiness gate, and a plain Deployment
-roll to a new image in turn, each with maxSurge 25%. Prints times, ratios, requests by client and
+roll to a new image in turn, each with maxSurge 25%. With --strategies the InferenceService rolls by
+SurgeThenDrain, RecreatePod and InPlaceIfPossible, each beside a Deployment that may surge or lack as
+many pods and is behind as many Services, and one of the Deployments has a single Service. Prints times, ratios, requests by client and
 verb from the API server's audit log, CPU and memory, and which budgets were met. Exits 1 only when
 something could not be measured.`,
 		Args: cobra.NoArgs,
@@ -41,6 +43,9 @@ something could not be measured.`,
 				if cfg.Dir, err = g.dir(); err != nil {
 					return err
 				}
+			}
+			if cfg.Strategies {
+				cfg.Services = 0 // each Deployment has its own
 			}
 			// What is measured goes to stdout, how it goes on to stderr.
 			cfg.Out = cmd.ErrOrStderr()
@@ -83,6 +88,8 @@ something could not be measured.`,
 	f.IntVar(&cfg.Instances, "instances", 500, "how many Instances and pods roll")
 	f.IntVar(&cfg.Rounds, "rounds", 2, "how often each rolls; every other round in the opposite order")
 	f.IntVar(&cfg.Services, "services", 1, "Services that select each Deployment's pods; an InferenceService has several")
+	f.BoolVar(&cfg.Strategies, "strategies", false, "roll by each update strategy, beside the Deployment that is allowed the same")
+	f.BoolVar(&cfg.NoEndpoints, "no-endpoints", false, "turn off the controller that writes the older Endpoints objects, to see what they cost")
 	f.IntVar(&cfg.Nodes, "nodes", 0, "nodes of the lab (default: as many as the pods need)")
 	f.IntVar(&cfg.Runs, "runs", 20, "how often each command is timed; 0 for none")
 	f.DurationVar(&cfg.Patience, "patience", 0, "the longest any one thing may take (default: by the number of Instances)")
@@ -91,5 +98,6 @@ something could not be measured.`,
 	f.StringVar(&save, "save", "", "write the report as JSON to this file too")
 	f.BoolVar(&cfg.Keep, "keep", false, "leave the lab up at the end")
 	f.StringVarP(&output, "output", "o", "table", "table or json")
+	cmd.MarkFlagsMutuallyExclusive("services", "strategies")
 	return cmd
 }

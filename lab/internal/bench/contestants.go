@@ -30,6 +30,25 @@ const (
 	Plain = "plain Deployment"
 )
 
+// The contestants of a run with Config.Strategies.
+const (
+	OursSurge    = "ours, SurgeThenDrain"
+	OursRecreate = "ours, RecreatePod"
+	OursInPlace  = "ours, InPlaceIfPossible"
+	// GatedLike is behind as many Services as a pod of ours, of the same kinds.
+	GatedLike = "gated Deployment, 5 Services"
+	GatedOne  = "gated Deployment, 1 Service"
+	// GatedNoSurge is GatedLike with maxSurge 0 and maxUnavailable 25%.
+	GatedNoSurge = "gated Deployment, 5 Services, no surge"
+)
+
+// serviceKind is what of a Service matters to the controllers behind it.
+type serviceKind struct{ headless, unready bool }
+
+// likeOurs are the Services that select each pod of a component: the component's and
+// its headless one, the service's front, and the two of the pod's revision.
+var likeOurs = []serviceKind{{}, {headless: true, unready: true}, {}, {}, {headless: true}}
+
 // Users of the lab, as the audit log names them.
 const (
 	managerUser  = "system:serviceaccount:" + install.Namespace + ":" + install.ServiceAccount
@@ -54,10 +73,13 @@ var (
 // image is the n-th revision: it starts at once, so that what is measured is the controllers and not the servers.
 func image(n int) string { return fmt.Sprintf("lab.ome.io/engine:v%d-pull0s-start0s", n) }
 
-// contestant is one way to run and roll the same pods.
+// contestant is one way to run and roll the same pods. Two may be ways to roll the very
+// same ones.
 type contestant struct {
 	name, namespace string
 	pods            *observer
+	// managed are the pods of an InferenceService.
+	managed bool
 	// roll sends the one request that starts a roll.
 	roll func(ctx context.Context, image string) error
 	// quiet is how long nothing must be written before a roll counts as over: statuses that only count are held back.
@@ -75,7 +97,7 @@ func field[T any](u map[string]any, path ...string) (out T) {
 
 // ours creates the InferenceService and what it refers to.
 func ours(ctx context.Context, objects dynamic.Interface, n int) (*contestant, error) {
-	c := &contestant{name: Ours, namespace: "bench-ours", pods: newObserver(), quiet: 17 * time.Second}
+	c := &contestant{name: Ours, namespace: "bench-ours", managed: true, pods: newObserver(), quiet: 17 * time.Second}
 	for _, o := range []struct {
 		at   dynamic.ResourceInterface
 		text string
@@ -92,12 +114,24 @@ func ours(ctx context.Context, objects dynamic.Interface, n int) (*contestant, e
 			return nil, fmt.Errorf("create %s %s: %w", u.GetKind(), u.GetName(), err)
 		}
 	}
-	c.roll = func(ctx context.Context, image string) error {
-		patch := fmt.Appendf(nil, `{"spec":{"engine":{"runner":{"name":"ome-container","image":%q}}}}`, image)
-		_, err := objects.Resource(gvIsvc).Namespace(c.namespace).Patch(ctx, objectName, types.MergePatchType, patch, metav1.PatchOptions{})
+	c.roll = rollOurs(objects, c.namespace, `{}`)
+	return c, nil
+}
+
+// rollOurs gives the engine an image and, in the same request, the strategy to roll with.
+func rollOurs(objects dynamic.Interface, namespace, strategy string) func(context.Context, string) error {
+	return func(ctx context.Context, image string) error {
+		patch := fmt.Appendf(nil, `{"spec":{"engine":{"runner":{"name":"ome-container","image":%q},"lifecycle":{"updateStrategy":%s}}}}`, image, strategy)
+		_, err := objects.Resource(gvIsvc).Namespace(namespace).Patch(ctx, objectName, types.MergePatchType, patch, metav1.PatchOptions{})
 		return err
 	}
-	return c, nil
+}
+
+// by is the same pods rolled in another way.
+func (c *contestant) by(name string, roll func(context.Context, string) error) *contestant {
+	out := *c
+	out.name, out.roll = name, roll
+	return &out
 }
 
 // replicaSettled: all Instances run the one revision that is wanted, and the replica says so.
@@ -135,7 +169,7 @@ func follow(ctx context.Context, objects dynamic.Interface, at schema.GroupVersi
 }
 
 // deployment creates a Deployment of pods like the given one, and Services that select them.
-func deployment(ctx context.Context, client kubernetes.Interface, name, namespace string, like *corev1.Pod, n, services int, gated bool) (*contestant, error) {
+func deployment(ctx context.Context, client kubernetes.Interface, name, namespace string, like *corev1.Pod, n int, services []serviceKind, gated bool) (*contestant, error) {
 	c := &contestant{name: name, namespace: namespace, pods: newObserver(), quiet: 3 * time.Second}
 	labels := map[string]string{"app": objectName}
 	template := templateOf(like, gated)
@@ -151,10 +185,14 @@ func deployment(ctx context.Context, client kubernetes.Interface, name, namespac
 				RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: &quarter, MaxUnavailable: &none}},
 		},
 	}
-	for i := range services {
+	for i, kind := range services {
 		svc := &corev1.Service{
 			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", objectName, i)},
-			Spec:       corev1.ServiceSpec{Selector: labels, Ports: []corev1.ServicePort{{Name: "http", Port: 8080}}},
+			Spec: corev1.ServiceSpec{Selector: labels, Ports: []corev1.ServicePort{{Name: "http", Port: 8080}},
+				PublishNotReadyAddresses: kind.unready},
+		}
+		if kind.headless {
+			svc.Spec.ClusterIP = corev1.ClusterIPNone
 		}
 		if _, err := client.CoreV1().Services(namespace).Create(ctx, svc, metav1.CreateOptions{}); err != nil {
 			return nil, fmt.Errorf("create a Service of the %s: %w", name, err)
@@ -163,13 +201,24 @@ func deployment(ctx context.Context, client kubernetes.Interface, name, namespac
 	if _, err := client.AppsV1().Deployments(namespace).Create(ctx, d, metav1.CreateOptions{}); err != nil {
 		return nil, fmt.Errorf("create the %s: %w", name, err)
 	}
-	container := template.Spec.Containers[0].Name
-	c.roll = func(ctx context.Context, image string) error {
-		patch := fmt.Appendf(nil, `{"spec":{"template":{"spec":{"containers":[{"name":%q,"image":%q}]}}}}`, container, image)
-		_, err := client.AppsV1().Deployments(namespace).Patch(ctx, objectName, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
+	c.roll = rollDeployment(client, namespace, template.Spec.Containers[0].Name, "25%", "0")
+	return c, nil
+}
+
+// rollDeployment gives a Deployment an image and, in the same request, its budgets.
+func rollDeployment(client kubernetes.Interface, namespace, container, surge, unavailable string) func(context.Context, string) error {
+	most, least := intstr.Parse(surge), intstr.Parse(unavailable)
+	return func(ctx context.Context, image string) error {
+		patch, err := json.Marshal(map[string]any{"spec": map[string]any{
+			"strategy": map[string]any{"rollingUpdate": map[string]any{"maxSurge": &most, "maxUnavailable": &least}},
+			"template": map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": container, "image": image}}}},
+		}})
+		if err != nil {
+			return err
+		}
+		_, err = client.AppsV1().Deployments(namespace).Patch(ctx, objectName, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
 		return err
 	}
-	return c, nil
 }
 
 // deploymentSettled is what `kubectl rollout status` waits for.

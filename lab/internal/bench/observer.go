@@ -85,7 +85,7 @@ func (o *observer) see(p *corev1.Pod) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.pods[p.UID] = podState{image: p.Spec.Containers[0].Image, ready: isTrue(p, corev1.PodReady), leaving: p.DeletionTimestamp != nil}
+	o.pods[p.UID] = podState{image: p.Spec.Containers[0].Image, ready: isTrue(p, corev1.PodReady) && runs(p), leaving: p.DeletionTimestamp != nil}
 	o.judge()
 }
 
@@ -103,6 +103,17 @@ func isTrue(p *corev1.Pod, kind corev1.PodConditionType) bool {
 		}
 	}
 	return false
+}
+
+// runs is false for a pod that still runs another image than the one it should have
+// by now, which only a pod that is updated in place can.
+func runs(p *corev1.Pod) bool {
+	for i := range p.Status.ContainerStatuses {
+		if s := &p.Status.ContainerStatuses[i]; s.Name == p.Spec.Containers[0].Name {
+			return s.Image == p.Spec.Containers[0].Image
+		}
+	}
+	return true
 }
 
 // expect begins a roll to an image.

@@ -69,6 +69,36 @@ func TestARollIsServingThenGone(t *testing.T) {
 	}
 }
 
+// A pod that is updated in place counts when it runs the new image, not when it is
+// asked to.
+func TestAnUpdateInPlaceCountsOnceItRuns(t *testing.T) {
+	pod := func(spec, runs string, ready ...corev1.PodConditionType) *corev1.Pod {
+		p := testPod("p", spec, ready...)
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "c", Image: runs}}
+		return p
+	}
+	o := newObserver()
+	o.see(pod("v1", "v1", corev1.PodReady))
+	o.expect("v2", 1)
+	for _, step := range []struct {
+		name string
+		pod  *corev1.Pod
+		want bool
+	}{
+		{"it is still ready on the old image", pod("v2", "v1", corev1.PodReady), false},
+		{"the new image runs and is not ready", pod("v2", "v2"), false},
+		{"it is ready on the new image", pod("v2", "v2", corev1.PodReady), true},
+	} {
+		o.see(step.pod)
+		if got := !o.watched.serving.IsZero() && !o.watched.gone.IsZero(); got != step.want {
+			t.Errorf("%s: over: %t", step.name, got)
+		}
+	}
+	if o.watched.mostPods != 1 || o.watched.leastReady != 0 {
+		t.Errorf("most pods %d, least ready %d; want 1 and 0", o.watched.mostPods, o.watched.leastReady)
+	}
+}
+
 func TestADipOfReadyPodsShows(t *testing.T) {
 	o := newObserver()
 	o.see(testPod("old-1", "v1", corev1.PodReady))

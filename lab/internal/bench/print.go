@@ -28,8 +28,15 @@ func table(out io.Writer, title string, rows [][]string) {
 
 // Print writes the report for people: the budgets first, then what is behind them.
 func (r *Report) Print(out io.Writer) {
-	fmt.Fprintf(out, "%s: %d Instances, %d rounds, %d Services for each Deployment; Kubernetes %s, %s, %d CPUs, load %s before the start\n",
-		r.Began.Format("2006-01-02 15:04 MST"), r.Instances, r.Rounds, r.Services, r.Kubernetes, r.Go, r.CPUs, decimals(r.LoadBefore, 1))
+	with := ""
+	if r.Services > 0 {
+		with = fmt.Sprintf(", %d Services for each Deployment", r.Services)
+	}
+	if r.NoEndpoints {
+		with += ", no Endpoints"
+	}
+	fmt.Fprintf(out, "%s: %d Instances, %d rounds%s; Kubernetes %s, %s, %d CPUs, load %s before the start\n",
+		r.Began.Format("2006-01-02 15:04 MST"), r.Instances, r.Rounds, with, r.Kubernetes, r.Go, r.CPUs, decimals(r.LoadBefore, 1))
 
 	rows := [][]string{{"BUDGET", "LIMIT", "MEASURED", "", "NOTE"}}
 	for _, b := range r.Budgets {
@@ -45,6 +52,8 @@ func (r *Report) Print(out io.Writer) {
 	}
 	table(out, "Budgets", rows)
 
+	r.printStrategies(out)
+
 	rows = [][]string{{"ROUND", "ROLL", "SECONDS", "PODS READY", "STATUS SAYS SO", "LAST OLD POD GONE", "LEAST READY", "MOST PODS", "CPU s", "MANAGER CPU s", "MANAGER RSS", "OTHERS' CPU s"}}
 	for i := range r.Rolls {
 		x := &r.Rolls[i]
@@ -56,9 +65,9 @@ func (r *Report) Print(out io.Writer) {
 	}
 	table(out, "Rolls, in the order they ran", rows)
 
-	rows = [][]string{{"OURS AGAINST", "FASTEST", "MEDIAN", "CPU OF THE LAB", "SPREAD OF TIMES"}}
+	rows = [][]string{{"ROLL", "AGAINST", "FASTEST", "MEDIAN", "CPU OF THE LAB", "SPREAD OF TIMES"}}
 	for _, q := range r.Ratios {
-		rows = append(rows, []string{q.To, decimals(q.Min, 2) + "x", decimals(q.Median, 2) + "x", decimals(q.CPU, 2) + "x", decimals(100*q.Spread, 0) + "%"})
+		rows = append(rows, []string{q.Of, q.To, decimals(q.Min, 2) + "x", decimals(q.Median, 2) + "x", decimals(q.CPU, 2) + "x", decimals(100*q.Spread, 0) + "%"})
 	}
 	table(out, "Ratios", rows)
 
@@ -90,11 +99,15 @@ func (r *Report) printRequests(out io.Writer) {
 	if len(r.Rolls) == 0 {
 		return
 	}
-	contestants := []string{Ours, Gated, Plain}
+	var contestants []string // in the order of the first round
 	last := map[string]*Roll{}
 	var keys []requestKey
 	for i := range r.Rolls {
-		last[r.Rolls[i].Contestant] = &r.Rolls[i]
+		name := r.Rolls[i].Contestant
+		if last[name] == nil {
+			contestants = append(contestants, name)
+		}
+		last[name] = &r.Rolls[i]
 	}
 	counts := map[string]map[requestKey]Requests{}
 	for name, roll := range last {
@@ -184,11 +197,14 @@ func (r *Report) printCPU(out io.Writer) {
 }
 
 func (r *Report) printManager(out io.Writer) {
-	mine := r.of(Ours)
-	if len(mine) == 0 {
-		return
+	for _, name := range []string{Ours, OursSurge, OursRecreate, OursInPlace} {
+		if mine := r.of(name); len(mine) > 0 {
+			printManagerOf(out, mine[len(mine)-1])
+		}
 	}
-	x := mine[len(mine)-1]
+}
+
+func printManagerOf(out io.Writer, x *Roll) {
 	rows := [][]string{{"SERIES", "GAINED"}}
 	for _, name := range slices.Sorted(maps.Keys(x.Manager)) {
 		v := x.Manager[name]
@@ -198,5 +214,5 @@ func (r *Report) printManager(out io.Writer) {
 		}
 		rows = append(rows, []string{name, strconv.FormatFloat(v, 'g', 5, 64)})
 	}
-	table(out, "What the manager counted in our last roll", rows)
+	table(out, "What the manager counted in the last roll of "+x.Contestant, rows)
 }

@@ -16,17 +16,23 @@ type Report struct {
 	LoadBefore float64 `json:"loadBefore"`
 	Instances  int     `json:"instances"`
 	Rounds     int     `json:"rounds"`
-	// Services is how many select each Deployment's pods.
-	Services int       `json:"services"`
-	Rolls    []Roll    `json:"rolls"`
-	Commands []Command `json:"commands,omitempty"`
-	GoBench  []GoBench `json:"goBench,omitempty"`
-	Ratios   []Ratio   `json:"ratios"`
-	Budgets  []Budget  `json:"budgets"`
+	// Services is how many select each Deployment's pods; with strategies the
+	// contestant's name says it.
+	Services int `json:"services"`
+	// NoEndpoints is set when nothing wrote the older Endpoints objects.
+	NoEndpoints bool       `json:"noEndpoints,omitempty"`
+	Rolls       []Roll     `json:"rolls"`
+	Commands    []Command  `json:"commands,omitempty"`
+	GoBench     []GoBench  `json:"goBench,omitempty"`
+	Ratios      []Ratio    `json:"ratios"`
+	Strategies  []Strategy `json:"strategies,omitempty"`
+	Budgets     []Budget   `json:"budgets"`
 }
 
 // Ratio compares our rolls with those of another contestant.
 type Ratio struct {
+	// Of is the contestant of ours.
+	Of string `json:"of"`
 	To string `json:"to"`
 	// Min divides the fastest rolls, Median the medians.
 	Min    float64 `json:"min"`
@@ -50,19 +56,36 @@ type Budget struct {
 // Finish works out ratios and budgets from what was measured.
 func (r *Report) Finish() {
 	r.Ratios = r.Ratios[:0]
-	for _, other := range []string{Gated, Plain} {
-		mine, theirs := r.of(Ours), r.of(other)
+	for _, p := range pairs {
+		mine, theirs := r.of(p.ours), r.of(p.other)
 		if len(mine) == 0 || len(theirs) == 0 {
 			continue
 		}
 		seconds := func(x *Roll) float64 { return x.Seconds }
 		cpu := func(x *Roll) float64 { return x.Usage.Total() }
 		a, b := sorted(mine, seconds), sorted(theirs, seconds)
-		q := Ratio{To: other, Min: part(a[0], b[0]), Median: part(median(a), median(b)), Spread: max(spread(a), spread(b))}
+		q := Ratio{Of: p.ours, To: p.other, Min: part(a[0], b[0]), Median: part(median(a), median(b)), Spread: max(spread(a), spread(b))}
 		q.CPU = part(median(sorted(mine, cpu)), median(sorted(theirs, cpu)))
 		r.Ratios = append(r.Ratios, q)
 	}
+	r.sumStrategies()
 	r.judge()
+}
+
+// pairs are compared: ours with what was allowed the same.
+var pairs = []struct{ ours, other string }{
+	{Ours, Gated}, {Ours, Plain},
+	{OursSurge, GatedLike}, {OursSurge, GatedOne}, {OursSurge, Plain},
+	{OursRecreate, GatedNoSurge}, {OursInPlace, GatedNoSurge},
+}
+
+func (r *Report) ratio(of, to string) (Ratio, bool) {
+	for _, q := range r.Ratios {
+		if q.Of == of && q.To == to {
+			return q, true
+		}
+	}
+	return Ratio{}, false
 }
 
 func (r *Report) of(contestant string) []*Roll {
@@ -118,14 +141,21 @@ func (r *Report) judge() {
 	add := func(what string, measured, limit float64, unit, note string) {
 		r.Budgets = append(r.Budgets, Budget{What: what, Limit: limit, Unit: unit, Measured: measured, OK: measured <= limit, Note: note})
 	}
-	for _, q := range r.Ratios {
-		if q.To == Gated {
-			add("roll, time against a gated Deployment", q.Median, 1.25, "x", "medians; the fastest: "+decimals(q.Min, 2)+"x")
-		}
+	if q, ok := r.ratio(Ours, Gated); ok {
+		add("roll, time against a gated Deployment", q.Median, 1.25, "x", "medians; the fastest: "+decimals(q.Min, 2)+"x")
 	}
-	if len(r.of(Ours)) > 0 {
-		add("pod writes per Instance", r.perInstance(Ours, podWrites), 4.1, "", "create, gate on, gate off, delete; refused ones count")
-		add("status writes per Instance", r.perInstance(Ours, statusWrites), 0.5, "", "InferenceReplica and InferenceService")
+	if q, ok := r.ratio(OursSurge, GatedLike); ok {
+		note := "medians; the fastest: " + decimals(q.Min, 2) + "x"
+		if one, ok := r.ratio(OursSurge, GatedOne); ok {
+			note += "; against one with 1 Service: " + decimals(one.Median, 2) + "x, the fastest: " + decimals(one.Min, 2) + "x"
+		}
+		add("roll, time against a gated Deployment with as many Services", q.Median, 1.25, "x", note)
+	}
+	for _, name := range []string{Ours, OursSurge} {
+		if len(r.of(name)) > 0 {
+			add("pod writes per Instance", r.perInstance(name, podWrites), 4.1, "", "create, gate on, gate off, delete; refused ones count")
+			add("status writes per Instance", r.perInstance(name, statusWrites), 0.5, "", "InferenceReplica and InferenceService")
+		}
 	}
 	for _, b := range r.GoBench {
 		switch {

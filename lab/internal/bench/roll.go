@@ -29,6 +29,9 @@ type Roll struct {
 	Manager map[string]float64 `json:"manager,omitempty"`
 }
 
+// heap that the manager's Go objects took at the end of the roll, in bytes.
+func (r *Roll) heap() float64 { return r.Manager["go_memstats_heap_inuse_bytes"] }
+
 // sum adds up requests, all of them or the accepted ones.
 func (r *Roll) sum(match func(Requests) bool) (all, accepted int) {
 	for _, q := range r.Requests {
@@ -52,12 +55,13 @@ func (r *run) rollOnce(ctx context.Context, c *contestant, round int) (Roll, err
 		return fail(err)
 	}
 	var before map[string]float64
-	if c.name == Ours {
+	if c.managed {
 		if before, err = scrape(st); err != nil {
 			return fail(err)
 		}
 	}
-	target := image(round + 1)
+	r.rolled[c.pods]++
+	target := image(1 + r.rolled[c.pods])
 	meter := startMeter(st)
 	stopLooking := lookAt(meter)
 	c.pods.expect(target, r.cfg.Instances)

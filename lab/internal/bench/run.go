@@ -38,6 +38,11 @@ type Config struct {
 	Instances, Rounds int
 	// Services is how many Services select each Deployment's pods.
 	Services int
+	// Strategies rolls our pods by each update strategy in turn, each beside the
+	// Deployment that is allowed the same.
+	Strategies bool
+	// NoEndpoints turns off the controller that writes the older Endpoints objects.
+	NoEndpoints bool
 	// Nodes of the lab; 0 for as many as the pods need.
 	Nodes int
 	// Runs is how often each command is timed; 0 leaves the commands out.
@@ -59,9 +64,16 @@ func (c *Config) complete() error {
 	case c.Runs < 0:
 		return fmt.Errorf("--runs=%d: want 0 or more", c.Runs)
 	}
+	sets := 3
+	if c.Strategies {
+		sets = 4
+		if c.Instances > 1000 {
+			return fmt.Errorf("--instances=%d: want 1000 at most with --strategies, which runs four sets of pods", c.Instances)
+		}
+	}
 	if c.Nodes == 0 {
-		// Three times the pods, a quarter of one set as surge, as many again on their way out; 250 fit on a node.
-		c.Nodes = max(3, (7*c.Instances/2)/250+2)
+		// All sets of pods, a quarter of one set as surge, as many again on their way out; 250 fit on a node.
+		c.Nodes = max(3, (sets*c.Instances+c.Instances/2)/250+2)
 	}
 	if c.Patience == 0 {
 		c.Patience = 10*time.Minute + time.Duration(c.Instances)*time.Second
@@ -76,7 +88,9 @@ type run struct {
 	client      kubernetes.Interface
 	objects     dynamic.Interface
 	contestants []*contestant
-	report      *Report
+	// rolled counts the rolls of each set of pods: every one is to another image.
+	rolled map[*observer]int
+	report *Report
 }
 
 func (r *run) say(format string, args ...any) { fmt.Fprintf(r.cfg.Out, format, args...) }
@@ -99,9 +113,9 @@ func Run(ctx context.Context, cfg Config) (report *Report, err error) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	r := &run{cfg: cfg, layout: cluster.Layout{Dir: cfg.Dir}, report: &Report{
+	r := &run{cfg: cfg, layout: cluster.Layout{Dir: cfg.Dir}, rolled: map[*observer]int{}, report: &Report{
 		Began: time.Now().UTC().Truncate(time.Second), CPUs: runtime.NumCPU(), Go: runtime.Version(), LoadBefore: loadAverage(),
-		Instances: cfg.Instances, Rounds: cfg.Rounds, Services: cfg.Services,
+		Instances: cfg.Instances, Rounds: cfg.Rounds, Services: cfg.Services, NoEndpoints: cfg.NoEndpoints,
 	}}
 	err = r.measure(ctx)
 	cancel() // the watches end before the API server does
@@ -124,7 +138,7 @@ func (r *run) measure(ctx context.Context) error {
 	}
 	for round := 1; round <= r.cfg.Rounds; round++ {
 		for _, c := range inTurn(r.contestants, round) {
-			r.say("round %d, %-16s ", round, c.name)
+			r.say("round %d, %-38s ", round, c.name)
 			roll, err := r.rollOnce(ctx, c, round)
 			if err != nil {
 				r.say("failed\n")
@@ -160,6 +174,9 @@ func (r *run) up(ctx context.Context) error {
 	o := cluster.Options{Dir: r.cfg.Dir, Nodes: r.cfg.Nodes, NodeGrace: 2 * time.Minute, Audit: true,
 		// Nor a late lease renewal: the lab's own times are for quick take-overs.
 		ManagerFlags: []string{"--leader-elect-lease-duration=60s", "--leader-elect-renew-deadline=45s", "--leader-elect-retry-period=5s"},
+	}
+	if r.cfg.NoEndpoints {
+		o.ControllersOff = []string{"endpoints-controller"}
 	}
 	var err error
 	if o.Manager, err = cluster.FindManager(filepath.Join(r.cfg.Bin, managerClient)); err != nil {
@@ -197,17 +214,28 @@ func unlimited(cfg *rest.Config) *rest.Config {
 	return cfg
 }
 
-// deploy brings up all three, so that they roll in the same cluster.
-func (r *run) deploy(ctx context.Context) error {
-	for _, ns := range []string{"bench-ours", "bench-gated", "bench-plain"} {
-		if _, err := r.client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}, metav1.CreateOptions{}); err != nil {
-			return fmt.Errorf("create namespace %s: %w", ns, err)
-		}
-		if err := r.defaultAccount(ctx, ns); err != nil {
-			return err
-		}
+// set is one set of pods of a Deployment.
+type set struct {
+	name, namespace string
+	services        []serviceKind
+	gated           bool
+}
+
+// sets are the Deployments that run beside ours.
+func (c *Config) sets() []set {
+	if c.Strategies {
+		return []set{{GatedLike, "bench-gated", likeOurs, true}, {GatedOne, "bench-gated-one", likeOurs[:1], true}, {Plain, "bench-plain", likeOurs[:1], false}}
 	}
+	services := make([]serviceKind, c.Services)
+	return []set{{Gated, "bench-gated", services, true}, {Plain, "bench-plain", services, false}}
+}
+
+// deploy brings up all sets of pods, so that they roll in the same cluster.
+func (r *run) deploy(ctx context.Context) error {
 	began := time.Now()
+	if err := r.namespace(ctx, "bench-ours"); err != nil {
+		return err
+	}
 	mine, err := ours(ctx, r.objects, r.cfg.Instances)
 	if err != nil {
 		return err
@@ -220,27 +248,51 @@ func (r *run) deploy(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-
-	gated, err := deployment(ctx, r.client, Gated, "bench-gated", like, r.cfg.Instances, r.cfg.Services, true)
-	if err != nil {
-		return err
+	r.contestants = []*contestant{mine}
+	for _, s := range r.cfg.sets() {
+		if err := r.namespace(ctx, s.namespace); err != nil {
+			return err
+		}
+		c, err := deployment(ctx, r.client, s.name, s.namespace, like, r.cfg.Instances, s.services, s.gated)
+		if err != nil {
+			return err
+		}
+		if s.gated {
+			if err := r.setGates(ctx, c); err != nil {
+				return err
+			}
+		}
+		if err := r.settle(ctx, c, r.statusOfDeployment); err != nil {
+			return err
+		}
+		r.contestants = append(r.contestants, c)
 	}
-	if err := r.setGates(ctx, gated); err != nil {
-		return err
+	if r.cfg.Strategies {
+		r.contestants = r.byStrategy(mine, r.contestants[1], like.Spec.Containers[0].Name, r.contestants[2:])
 	}
-	if err := r.settle(ctx, gated, r.statusOfDeployment); err != nil {
-		return err
-	}
-	plain, err := deployment(ctx, r.client, Plain, "bench-plain", like, r.cfg.Instances, r.cfg.Services, false)
-	if err != nil {
-		return err
-	}
-	if err := r.settle(ctx, plain, r.statusOfDeployment); err != nil {
-		return err
-	}
-	r.contestants = []*contestant{mine, gated, plain}
-	r.say("all three up after %.1f s\n", time.Since(began).Seconds())
+	r.say("all up after %.1f s\n", time.Since(began).Seconds())
 	return nil
+}
+
+// byStrategy turns the sets of pods into one contestant for each way to roll them.
+func (r *run) byStrategy(mine, gated *contestant, container string, others []*contestant) []*contestant {
+	strategy := func(name, kind, surge, unavailable string) *contestant {
+		return mine.by(name, rollOurs(r.objects, mine.namespace,
+			fmt.Sprintf(`{"type":%q,"rollingUpdate":{"maxSurge":%s,"maxUnavailable":%s}}`, kind, surge, unavailable)))
+	}
+	all := []*contestant{strategy(OursSurge, "SurgeThenDrain", `"25%"`, "null"), gated}
+	all = append(all, others...)
+	return append(all,
+		strategy(OursRecreate, "RecreatePod", "null", `"25%"`),
+		strategy(OursInPlace, "InPlaceIfPossible", "null", `"25%"`),
+		gated.by(GatedNoSurge, rollDeployment(r.client, gated.namespace, container, "0", "25%")))
+}
+
+func (r *run) namespace(ctx context.Context, name string) error {
+	if _, err := r.client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("create namespace %s: %w", name, err)
+	}
+	return r.defaultAccount(ctx, name)
 }
 
 // settle waits until a contestant's first pods run.

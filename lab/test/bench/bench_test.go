@@ -35,11 +35,12 @@ func programs(t *testing.T) string {
 
 func TestTheBenchmarkCounts(t *testing.T) {
 	const n = 20
+	const quarter = n / 4
 	bin := programs(t)
 	dir := filepath.Join(t.TempDir(), "lab")
 	report, err := bench.Run(t.Context(), bench.Config{
 		Executable: filepath.Join(bin, "ome-lab"), Bin: bin, Finder: binaries.Finder{Out: os.Stderr},
-		Dir: dir, Instances: n, Rounds: 1, Services: 1, Runs: 1, Patience: 5 * time.Minute, Out: os.Stderr,
+		Dir: dir, Instances: n, Rounds: 1, Strategies: true, Runs: 1, Patience: 5 * time.Minute, Out: os.Stderr,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -52,9 +53,12 @@ func TestTheBenchmarkCounts(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, "kubeconfig")); err == nil {
 		t.Error("the lab is still there")
 	}
-	if len(report.Rolls) != 3 || len(report.Ratios) != 2 || len(report.Commands) != 5 || len(report.Budgets) == 0 {
-		t.Fatalf("%d rolls, %d ratios, %d commands, %d budgets; want 3, 2, 5 and some", len(report.Rolls), len(report.Ratios), len(report.Commands), len(report.Budgets))
+	if len(report.Rolls) != 7 || len(report.Ratios) != 5 || len(report.Strategies) != 4 || len(report.Commands) != 5 || len(report.Budgets) == 0 {
+		t.Fatalf("%d rolls, %d ratios, %d lines of strategies, %d commands, %d budgets; want 7, 5, 4, 5 and some",
+			len(report.Rolls), len(report.Ratios), len(report.Strategies), len(report.Commands), len(report.Budgets))
 	}
+	// What may be missing and what may be too many, by how each rolls.
+	missing := map[string]int{bench.OursRecreate: quarter, bench.OursInPlace: quarter, bench.GatedNoSurge: quarter}
 	accepted := map[string]map[string]int{}
 	for _, roll := range report.Rolls {
 		counts := map[string]int{}
@@ -62,24 +66,36 @@ func TestTheBenchmarkCounts(t *testing.T) {
 			counts[q.Client+" "+q.Verb+" "+q.Resource] = q.Accepted
 		}
 		accepted[roll.Contestant] = counts
-		if roll.LeastReady != n || roll.MostPods <= n || roll.MostPods > n+n/4 {
-			t.Errorf("%s: at least %d ready and at most %d pods in place; want %d, and up to %d", roll.Contestant, roll.LeastReady, roll.MostPods, n, n+n/4)
+		gap := missing[roll.Contestant]
+		most := n + quarter
+		if gap > 0 {
+			most = n
+		}
+		if roll.LeastReady < n-gap || roll.MostPods > most || (gap > 0) != (roll.LeastReady < n) || (gap > 0) != (roll.MostPods == n) {
+			t.Errorf("%s: at least %d ready and at most %d pods in place; want %d, and up to %d", roll.Contestant, roll.LeastReady, roll.MostPods, n-gap, most)
 		}
 		if roll.Seconds <= 0 || roll.Gone < roll.Serving || roll.Seconds < roll.Serving {
 			t.Errorf("%s: %.2f s, pods after %.2f, the last old one gone after %.2f", roll.Contestant, roll.Seconds, roll.Serving, roll.Gone)
 		}
 	}
-	// Every pod is made, bound, set serving where there is a gate, told to go and confirmed gone, exactly once.
+	// Every pod is made, bound, set serving where there is a gate, told to go and confirmed gone, exactly once; or it is
+	// taken out of rotation, given its image, put back and marked as done.
+	made := map[string]int{
+		"ome-manager create pods": n, "ome-manager patch pods/status": 2 * n, "ome-manager delete pods": n,
+		"kube-scheduler create pods/binding": n, "kubelets delete pods": n,
+		"replicaset-controller create pods": 0, "gate-setter patch pods/status": 0,
+	}
+	gated := map[string]int{
+		"replicaset-controller create pods": n, "replicaset-controller delete pods": n, "gate-setter patch pods/status": n,
+		"kube-scheduler create pods/binding": n, "kubelets delete pods": n, "ome-manager create pods": 0,
+	}
 	want := map[string]map[string]int{
-		bench.Ours: {
-			"ome-manager create pods": n, "ome-manager patch pods/status": 2 * n, "ome-manager delete pods": n,
-			"kube-scheduler create pods/binding": n, "kubelets delete pods": n,
-			"replicaset-controller create pods": 0, "gate-setter patch pods/status": 0,
+		bench.OursSurge: made, bench.OursRecreate: made,
+		bench.OursInPlace: {
+			"ome-manager create pods": 0, "ome-manager delete pods": 0, "kubelets delete pods": 0,
+			"ome-manager patch pods": 2 * n, "ome-manager patch pods/status": 2 * n,
 		},
-		bench.Gated: {
-			"replicaset-controller create pods": n, "replicaset-controller delete pods": n, "gate-setter patch pods/status": n,
-			"kube-scheduler create pods/binding": n, "kubelets delete pods": n, "ome-manager create pods": 0,
-		},
+		bench.GatedLike: gated, bench.GatedOne: gated, bench.GatedNoSurge: gated,
 		bench.Plain: {
 			"replicaset-controller create pods": n, "replicaset-controller delete pods": n, "gate-setter patch pods/status": 0,
 			"kube-scheduler create pods/binding": n, "kubelets delete pods": n, "ome-manager create pods": 0,
@@ -92,7 +108,7 @@ func TestTheBenchmarkCounts(t *testing.T) {
 			}
 		}
 	}
-	if accepted[bench.Ours]["ome-manager patch inferencereplicas/status"] == 0 {
+	if accepted[bench.OursSurge]["ome-manager patch inferencereplicas/status"] == 0 {
 		t.Error("no status write of ours was counted")
 	}
 }
