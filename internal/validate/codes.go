@@ -22,6 +22,8 @@ const (
 	CodeOrderNotHonored                        = "OrderNotHonored"
 	CodeOrphanCoordinationGroup                = "OrphanCoordinationGroup"
 	CodePairingProtocolChangeUncoordinated     = "PairingProtocolChangeUncoordinated"
+	CodeRatioToleranceTooHigh                  = "RatioToleranceTooHigh"
+	CodeRollingUpdateLockstepViolation         = "RollingUpdateLockstepViolation"
 	CodeRolloutPolicyRefUnsupported            = "RolloutPolicyRefUnsupported"
 	CodeRolloutTimeoutTooShort                 = "RolloutTimeoutTooShort"
 	CodeScalingModeNotImplemented              = "ScalingModeNotImplemented"

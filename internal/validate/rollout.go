@@ -26,12 +26,19 @@ func checkGroups(r *Result, s *v1beta1.InferenceService) {
 		if g.RollingUpdate != nil {
 			checkPair(r, groupField(i, ".rollingUpdate"), g.RollingUpdate.MaxSurge, g.RollingUpdate.MaxUnavailable)
 		}
+		if t := g.MaintainRatio; t != nil && t.Tolerance != nil && *t.Tolerance > wideTolerance {
+			r.warn(groupField(i, ".maintainRatio.tolerance"), CodeRatioToleranceTooHigh,
+				"at %d%% the ratio is hardly kept at all; %d or less keeps the components in proportion", *t.Tolerance, wideTolerance)
+		}
 		if g.PolicyRef != nil {
 			r.refuse(groupField(i, ".policyRef"), CodeRolloutPolicyRefUnsupported,
 				"RolloutPolicy is off in this installation; set canary, blueGreen or rollingUpdate in the group")
 		}
 	}
 }
+
+// wideTolerance is the percentage above which a ratio stops meaning much.
+const wideTolerance = 50
 
 // checkMembers judges who is in which group.
 func checkMembers(r *Result, s *v1beta1.InferenceService, groups []v1beta1.RolloutGroup) {

@@ -54,6 +54,7 @@ func InferenceService(s, old *v1beta1.InferenceService, opts Options) Result {
 	}
 	if old != nil {
 		checkPairingChange(&r, s, old)
+		checkLockstep(&r, s, old)
 	}
 	checkUnsupported(&r, s, old)
 	checkKEDA(&r, s, old, opts)

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
@@ -51,6 +52,15 @@ func group(c ...v1beta1.ComponentType) v1beta1.RolloutGroup {
 func with(g v1beta1.RolloutGroup, change func(*v1beta1.RolloutGroup)) v1beta1.RolloutGroup {
 	change(&g)
 	return g
+}
+
+// lockstep puts engine and decoder into one rolling-update group.
+func lockstep(s *v1beta1.InferenceService) {
+	groups(with(group(engine, decoder), func(g *v1beta1.RolloutGroup) { g.RollingUpdate = &v1beta1.GroupRollingUpdate{} }))(s)
+}
+
+func runnerOf(image string) *v1beta1.RunnerSpec {
+	return &v1beta1.RunnerSpec{Container: corev1.Container{Name: "ome-container", Image: image}}
 }
 
 func annotate(key, value string) edit {
@@ -128,6 +138,22 @@ var serviceCases = []struct {
 		g.RollingUpdate = &v1beta1.GroupRollingUpdate{MaxSurge: num(-1), MaxUnavailable: pct("1.5%")}
 	}))},
 	{name: "maintainRatio", change: groups(with(group(engine, decoder), func(g *v1beta1.RolloutGroup) { g.MaintainRatio = &v1beta1.MaintainRatio{} }))},
+	{name: "a ratio that keeps nothing", change: groups(with(group(engine, decoder), func(g *v1beta1.RolloutGroup) {
+		g.MaintainRatio = &v1beta1.MaintainRatio{Tolerance: ptr.To[int32](51)}
+	}))},
+	{name: "a new image for one member of a rolling-update group", before: lockstep, change: func(s *v1beta1.InferenceService) {
+		lockstep(s)
+		s.Spec.Engine.Runner = runnerOf("engine:v2")
+	}},
+	{name: "a label for one member of a rolling-update group", before: lockstep, change: func(s *v1beta1.InferenceService) {
+		lockstep(s)
+		s.Spec.Decoder.Labels = map[string]string{"tier": "gold"}
+	}},
+	{name: "new images for all members of a rolling-update group, and a count for one", before: lockstep, change: func(s *v1beta1.InferenceService) {
+		lockstep(s)
+		s.Spec.Engine.Runner, s.Spec.Decoder.Runner = runnerOf("engine:v2"), runnerOf("decoder:v2")
+		s.Spec.Engine.MinReplicas = ptr.To[int32](1)
+	}},
 	{name: "policyRef", change: groups(with(group(engine, decoder), func(g *v1beta1.RolloutGroup) {
 		g.PolicyRef = &v1beta1.RolloutPolicyRef{Name: "p", Progression: v1beta1.ProgressionBlueGreen}
 	}))},

@@ -1,7 +1,6 @@
 package validate
 
 import (
-	"fmt"
 	"reflect"
 	"strings"
 
@@ -59,16 +58,10 @@ var notYetInService = []notYet{
 		return when(s.service.Spec.Rollout != nil && s.service.Spec.Rollout.TrafficRouting == v1beta1.TrafficGatewayAPI,
 			func() any { return s.service.Spec.Rollout.TrafficRouting })
 	}, way: "use Recorded, or remove it"},
-	{field: "spec.rollout.groups", value: func(s subject) any {
-		return when(s.service.Spec.Rollout != nil && len(s.service.Spec.Rollout.Groups) > 1,
-			func() any { return fmt.Sprintf("%d groups", len(s.service.Spec.Rollout.Groups)) })
-	}, way: "use one group; a component in no group rolls on its own"},
 }
 
 var notYetInGroup = []notYet{
 	{field: "<group>.canary", value: func(s subject) any { return s.group.Canary }, way: "use blueGreen"},
-	{field: "<group>.rollingUpdate", value: func(s subject) any { return s.group.RollingUpdate }, way: "use blueGreen"},
-	{field: "<group>.maintainRatio", value: func(s subject) any { return s.group.MaintainRatio }, way: "remove it"},
 }
 
 var notYetInComponent = []notYet{
@@ -166,10 +159,6 @@ func checkUnsupported(r *Result, s, old *v1beta1.InferenceService) {
 		}
 	}
 
-	if from, to := oldToken(old), token(s); from != "" && to != "" && from != to {
-		r.refuse("spec.rollout.pairingProtocol", "", "not supported yet: from %q to another token; make a second service for %q and move the clients", from, to)
-	}
-
 	for _, c := range v1beta1.IsvcComponents(s) {
 		of := func(s *v1beta1.InferenceService) (subject, bool) {
 			e := s.Spec.Extension(c)
@@ -180,13 +169,6 @@ func checkUnsupported(r *Result, s, old *v1beta1.InferenceService) {
 		judge(notYetInComponent, now, before(of), expand, refuse)
 		judge(inComponent, now, before(of), expand, warn)
 	}
-}
-
-func oldToken(old *v1beta1.InferenceService) string {
-	if old == nil {
-		return ""
-	}
-	return token(old)
 }
 
 // checkRequests refuses to store a request that nothing would answer.
