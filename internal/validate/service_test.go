@@ -152,7 +152,7 @@ var serviceCases = []struct {
 	{name: "new images for all members of a rolling-update group, and a count for one", before: lockstep, change: func(s *v1beta1.InferenceService) {
 		lockstep(s)
 		s.Spec.Engine.Runner, s.Spec.Decoder.Runner = runnerOf("engine:v2"), runnerOf("decoder:v2")
-		s.Spec.Engine.MinReplicas = ptr.To[int32](1)
+		s.Spec.Engine.MinReplicas = ptr.To(1)
 	}},
 	{name: "policyRef", change: groups(with(group(engine, decoder), func(g *v1beta1.RolloutGroup) {
 		g.PolicyRef = &v1beta1.RolloutPolicyRef{Name: "p", Progression: v1beta1.ProgressionBlueGreen}
