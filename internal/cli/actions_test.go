@@ -256,6 +256,11 @@ func patchCases(v *verb) []*actionCase {
 	deny := func(mode string) *actionCase {
 		return &actionCase{name: "webhook denies with " + mode, fixture: v.ready(), labels: map[string]string{"deny": mode}, code: 1, message: w.failed, patches: 1}
 	}
+	// Time enough to get as far as the patch, also for an action that reads twice.
+	budget := 3 * time.Second
+	if v.replicaVerb() {
+		budget = 5 * time.Second
+	}
 	late := func(name string, c actionCase) *actionCase {
 		c.name, c.fixture, c.code, c.message, c.patches, c.says = name, v.ready(), 1, w.late, 1, deadline
 		c.hook = on("PATCH", "", stall)
@@ -313,7 +318,7 @@ func patchCases(v *verb) []*actionCase {
 		patch("answer is no object", 1, w.unbound, rewrite(func(o map[string]any) { clear(o); o["kind"] = "Surprise" })),
 		patch("answer too large", 1, w.unbound, rewrite(func(o map[string]any) { o["filler"] = strings.Repeat("x", 1<<20) })),
 		late("patch past request timeout", actionCase{flags: []string{"--yes", "--request-timeout=2s"}}),
-		late("patch past budget", actionCase{budget: 3 * time.Second}),
+		late("patch past budget", actionCase{budget: budget}),
 		late("patch past request timeout in a server dry run", actionCase{flags: []string{"--yes", "--dry-run=server", "--request-timeout=2s"}}),
 		{name: "ctrl-c during the patch", fixture: v.ready(), hook: func(r *running) hook {
 			return matching("PATCH", "", func(next http.RoundTripper, req *http.Request) (*http.Response, error) {

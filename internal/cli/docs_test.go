@@ -26,7 +26,8 @@ func TestDocsMatchTheProgram(t *testing.T) {
 			transcripts.Write(b)
 		}
 	}
-	own := []string{"Context ", "Workload NS ", "Target ", "UID ", "ResourceVersion ", "Affected ", "target ", "follow-up "}
+	own := []string{"Context ", "Workload NS ", "Target ", "UID ", "ResourceVersion ", "Affected ", "target ", "follow-up ",
+		"Parent UID ", "parent UID ", "IR UID ", "IR RV ", "workload namespace "}
 	pages, err := filepath.Glob(filepath.Join(testenv.Root(), "docs", "commands", "*.md"))
 	if err != nil {
 		t.Fatal(err)

@@ -77,12 +77,6 @@ func (a *App) guardedBy(cmd *cobra.Command, g guardedCommand) *cobra.Command {
 	return cmd
 }
 
-// addComponent adds the flag of a command about one component.
-func addComponent(cmd *cobra.Command, component *string) {
-	cmd.Flags().StringVar(component, "component", "", "Component: engine, decoder or router (required)")
-	fixed(cmd, "component", "engine", "decoder", "router")
-}
-
 func addOutput(cmd *cobra.Command, output *string) {
 	cmd.Flags().StringVarP(output, "output", "o", string(guarded.OutputTable), "Output: table, wide (bounded), json or yaml")
 	fixed(cmd, "output", "table", "wide", "json", "yaml")

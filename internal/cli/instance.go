@@ -42,7 +42,7 @@ You see the exact change and confirm it first.`,
 		}
 		return guarded.ReleaseHeld(req), nil
 	})
-	addComponent(cmd, &component)
+	componentFlag(cmd, &component, "Component: engine, decoder or router (required)")
 	cmd.Flags().StringVar(&name, "revision", "", "Held revision: its full name, or the eight characters of its hash (required)")
 	return cmd
 }

@@ -49,7 +49,7 @@ within minReplicas and maxReplicas, and nothing may be moving in the component.`
 			}), nil
 		},
 	})
-	addComponent(cmd, &component)
+	componentFlag(cmd, &component, "Component: engine, decoder or router (required)")
 	cmd.Flags().StringVar(&replicas, "replicas", "", "Number of Instances, from 1 (required)")
 	cmd.Flags().BoolVar(&override, "override-autoscaler", false, "Acknowledge that the owner of the count may set it back; requires --yes")
 	return cmd

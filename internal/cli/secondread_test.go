@@ -26,7 +26,7 @@ func secondReadCases(v *verb) []*actionCase {
 	slow := ends("past request timeout", w.goneCode, w.changed, deadline, onRead(2, stalled))
 	slow.flags = []string{"--yes", "--request-timeout=2s"}
 	late := ends("past budget", 1, deadline, "", onRead(2, stalled))
-	late.budget = 3 * time.Second
+	late.budget = 4 * time.Second
 	return []*actionCase{
 		moved("the replica's status moved", `InferenceReplica "chat-engine"`, v.touchTarget),
 		moved("the replica's spec changed", `InferenceReplica "chat-engine"`, v.editTarget),

@@ -127,6 +127,9 @@ func TestCompletion(t *testing.T) {
 		{[]string{"rollout", "pause", "-n", ns, ""}, "chat\n:4\n"},
 		{[]string{"rollout", "status", "-n", ns, ""}, "chat\n:4\n"},
 		{[]string{"rollout", "status", "-n", ns, "chat", ""}, ":4\n"},
+		{[]string{"scale", "-n", ns, ""}, "chat\n:4\n"},
+		{[]string{"instance", "release-held", "-n", ns, ""}, "chat\n:4\n"},
+		{[]string{"scale", "--component", ""}, "engine\ndecoder\nrouter\n:4\n"},
 		{[]string{"rollout", "pause", "--dry-run", ""}, "none\nclient\nserver\n:4\n"},
 		{[]string{"rollout", "pause", "-n", "prod", "--context", "nowhere", ""}, ":4\n"},
 	} {
@@ -141,7 +144,7 @@ func TestCompletion(t *testing.T) {
 
 // TestHelp: the help of the whole tree is reviewed as text.
 func TestHelp(t *testing.T) {
-	for _, words := range [][]string{nil, {"rollout"}, {"rollout", "status"}, {"rollout", "pause"}, {"rollout", "resume"}, {"version"}} {
+	for _, words := range [][]string{nil, {"rollout"}, {"rollout", "status"}, {"rollout", "pause"}, {"rollout", "resume"}, {"scale"}, {"instance"}, {"instance", "release-held"}, {"version"}} {
 		var out bytes.Buffer
 		if code, stderr := runCommand(t, false, &out, append(words, "--help")...); code != 0 {
 			t.Fatalf("%v: exit %d, %s", words, code, stderr)

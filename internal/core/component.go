@@ -229,8 +229,8 @@ func (c *component) tooLarge() bool {
 		return false
 	}
 	st := &c.Replica.Status
-	size, err := rows.Encoded{Encoding: rows.EncodingOf(st), Rows: st.InstanceStatuses, Columns: st.InstanceStatusColumns}.Size()
-	return err == nil && size > statusLimit
+	over, err := rows.Encoded{Encoding: rows.EncodingOf(st), Rows: st.InstanceStatuses, Columns: st.InstanceStatusColumns}.Over(statusLimit)
+	return err == nil && over
 }
 
 func (c *component) lifecycle() *v1beta1.LifecycleSpec {

@@ -179,8 +179,7 @@ func (d *decider) bringUp(row *v1beta1.InstanceStatus, slot int32, revision stri
 		}
 		d.act(PodDelete, p, op, "Recycled")
 		return false
-	case p.hash != d.hashOf(revision), op.RetryCount > 0 && !p.containersReady && p.operation() != op.ID:
-		// Of another revision, or what a failed attempt left.
+	case p.hash != d.hashOf(revision), leftover(p, op):
 		d.remove(p, op, "Superseded")
 		return false
 	}
@@ -237,6 +236,9 @@ func (d *decider) advanceCreate(row *v1beta1.InstanceStatus) {
 	d.removeStrays(s, row.Operation)
 	if other := s.bySlot[1-row.ActiveOrdinal]; other != nil {
 		d.remove(other, row.Operation, "Superseded")
+		if s.bySlot[row.ActiveOrdinal] == nil && d.holdsSlot(other) && d.slotsUsed() > d.in.MaxSurge {
+			return // both at once are one more than the budget has room for
+		}
 	}
 	revision := row.Operation.TargetRevision
 	if d.bringUp(row, row.ActiveOrdinal, revision) {

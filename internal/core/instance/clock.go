@@ -24,7 +24,16 @@ func (d *decider) rising(row *v1beta1.InstanceStatus) *pod {
 	if rebuilds(row.Operation) && p.incarnation != row.Incarnation {
 		return nil
 	}
+	if row.Operation.Step != v1beta1.StepInPlace && leftover(p, row.Operation) {
+		return nil
+	}
 	return p
+}
+
+// leftover is true for a pod that an earlier attempt left and that did not come up: a new
+// attempt replaces it, and is not judged by it.
+func leftover(p *pod, op *v1beta1.InstanceOperation) bool {
+	return op.RetryCount > 0 && !p.containersReady && p.operation() != op.ID
 }
 
 // rebuilds is true for an operation that removes every pod before it makes a new one.

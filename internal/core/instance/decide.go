@@ -35,6 +35,7 @@ func Decide(in Input) Result {
 	d.openUpdates()
 	d.openRestarts()
 	d.settleRetry()
+	d.withhold()
 	d.pruneRecords()
 	d.explain()
 	d.count()
@@ -55,6 +56,9 @@ type decider struct {
 	started, drained int32
 	// kept are the Instances that the partition keeps on their revision.
 	kept map[int32]bool
+	// doomed are the Instances that leave as soon as the batch has room: nothing is begun
+	// for them any more.
+	doomed map[int32]bool
 	ids  int
 	// imagesOf remembers what differs between two revisions.
 	imagesOf map[[2]string]map[string]string

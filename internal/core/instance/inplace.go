@@ -131,7 +131,7 @@ func (d *decider) retargetInPlace(row *v1beta1.InstanceStatus, p *pod) {
 		return
 	}
 	if _, ok := d.images(d.revisionOf(p.hash), want); !ok && p.hash != d.hashOf(want) &&
-		(op.Strategy == v1beta1.InPlaceOnly || p.serving()) {
+		((op.Strategy == v1beta1.InPlaceOnly && d.in.Strategy == v1beta1.InPlaceOnly) || p.serving()) {
 		return // this update ends first
 	}
 	if want != row.RunningRevision && (!d.mayStart() || d.mayAttempt(want) != nil) {
@@ -141,6 +141,9 @@ func (d *decider) retargetInPlace(row *v1beta1.InstanceStatus, p *pod) {
 		return // likewise: it serves, and another must not go out just now
 	}
 	strategy := op.Strategy
+	if strategy == v1beta1.InPlaceOnly && d.in.Strategy != v1beta1.InPlaceOnly {
+		strategy = d.pinned() // it starts anew, under what is wanted now
+	}
 	d.open(row, v1beta1.OperationUpdate, v1beta1.StepInPlace, want, op.Reason)
 	row.Operation.Strategy, row.Operation.RetryCount = strategy, d.beginAttempt(want)
 }

@@ -34,12 +34,22 @@ func (d *decider) openDeletes() {
 		return cmp.Compare(a.Index, b.Index)
 	})
 	// From the back: while a batch holds the rest up, no Ready one has left before them.
-	for _, row := range slices.Backward(keep[d.in.Desired:]) {
-		cost := max(1, d.podsOf(row.Index).listed)
-		if d.in.DeleteBatch > 0 && removing > 0 && removing+cost > d.in.DeleteBatch {
-			return // removals under way end first; their events bring the next pass
+	victims, bare := keep[d.in.Desired:], false
+	for i, row := range slices.Backward(victims) {
+		listed := d.podsOf(row.Index).listed
+		if d.in.DeleteBatch > 0 && removing > 0 && removing+max(1, listed) > d.in.DeleteBatch {
+			// Removals under way end first; their events bring the next pass.
+			if bare {
+				d.wakeSoon() // the end of a row without pods is no event
+			}
+			d.doomed = make(map[int32]bool, i+1)
+			for _, row := range victims[:i+1] {
+				d.doomed[row.Index] = true
+			}
+			return
 		}
-		removing += cost
+		removing += max(1, listed)
+		bare = bare || listed == 0
 		row.LastFailure = nil
 		d.open(row, v1beta1.OperationDelete, v1beta1.StepDrain, "", "scale-down")
 		row.ReadySince = nil
@@ -110,7 +120,7 @@ func (d *decider) openRetries() {
 	for i := range d.rows {
 		row := &d.rows[i]
 		bereft := d.bereft(row)
-		if row.Phase != v1beta1.InstanceFailed || (d.movesOn(row) && !bereft) {
+		if row.Phase != v1beta1.InstanceFailed || d.doomed[row.Index] || (d.movesOn(row) && !bereft) {
 			continue
 		}
 		if p := d.podsOf(row.Index).bySlot[row.ActiveOrdinal]; p.live() && p.containersReady && p.hash == d.hashOf(row.RunningRevision) {
@@ -170,7 +180,7 @@ func (d *decider) openRepairs() {
 	}
 	for i := range d.rows {
 		row := &d.rows[i]
-		if row.Phase != v1beta1.InstancePending || row.Operation != nil {
+		if row.Phase != v1beta1.InstancePending || row.Operation != nil || d.doomed[row.Index] {
 			continue
 		}
 		revision, why := d.buildRevision(row)
@@ -246,9 +256,11 @@ func (d *decider) hold(h *Hold) {
 	}
 }
 
+// openOperations counts those at work: what a failed restart keeps on its row is replaced
+// by whatever comes next, and must not keep it from coming.
 func (d *decider) openOperations() (n int32) {
 	for i := range d.rows {
-		if d.rows[i].Operation != nil {
+		if d.rows[i].Operation != nil && d.rows[i].Phase != v1beta1.InstanceFailed {
 			n++
 		}
 	}
@@ -261,8 +273,9 @@ func (d *decider) openUpdates() {
 	var candidates []*v1beta1.InstanceStatus
 	for i := range d.rows {
 		row := &d.rows[i]
-		idle := (row.Phase == v1beta1.InstanceReady && row.Operation == nil) || row.Phase == v1beta1.InstanceFailed
-		if idle && d.movesOn(row) {
+		idle := (row.Phase == v1beta1.InstanceReady && row.Operation == nil) || row.Phase == v1beta1.InstanceFailed ||
+			(row.Operation != nil && row.Operation.Waiting == v1beta1.WaitingRestartBackoff)
+		if idle && d.movesOn(row) && !d.doomed[row.Index] {
 			candidates = append(candidates, row)
 		}
 	}
@@ -309,17 +322,24 @@ func (d *decider) startQuota(row *v1beta1.InstanceStatus) *Hold {
 // budgets are what openUpdates spends.
 type budgets struct{ surge, unavailable, opened int32 }
 
-// urgency sorts what fails or does not serve before what does.
+// urgency sorts what costs no budget before what does, and what failed before the rest:
+// a candidate that the budget denies must not keep a free one from starting, least of
+// all one whose start gives a slot back.
 func (d *decider) urgency(row *v1beta1.InstanceStatus) int {
+	failed := row.Phase == v1beta1.InstanceFailed
 	switch {
-	case row.Phase == v1beta1.InstanceFailed:
+	case failed && !d.serves(row):
 		return 0
 	case d.brokenAlone(row):
 		return 1
 	case !d.serves(row):
 		return 2
+	case failed && d.holdsSlot(d.podsOf(row.Index).bySlot[1-row.ActiveOrdinal]):
+		return 3
+	case failed:
+		return 4
 	}
-	return 3
+	return 5
 }
 
 // brokenAlone is true for an Instance of one pod that can't come up.

@@ -26,7 +26,7 @@ func (d *decider) openRestarts() {
 	}
 	for i := range d.rows {
 		row := &d.rows[i]
-		if row.Phase != v1beta1.InstanceReady || row.Operation != nil {
+		if row.Phase != v1beta1.InstanceReady || row.Operation != nil || d.doomed[row.Index] {
 			continue
 		}
 		f, policy := d.trouble(row)
@@ -83,7 +83,7 @@ func (d *decider) trouble(row *v1beta1.InstanceStatus) (f *failure, policy bool)
 
 // openRestart opens the restart, or its wait when the last one is not long ago.
 func (d *decider) openRestart(row *v1beta1.InstanceStatus, f *failure) {
-	if p := d.podsOf(row.Index).bySlot[row.ActiveOrdinal]; p != nil && p.gate && d.in.Now.Sub(p.gateSince) >= restartCalm {
+	if d.calm(row) {
 		row.Announced = slices.DeleteFunc(slices.Clone(row.Announced), isRestart)
 	}
 	last := f.InstanceTermination
@@ -96,6 +96,16 @@ func (d *decider) openRestart(row *v1beta1.InstanceStatus, f *failure) {
 		row.Operation.RetryCount = min(row.Operation.RetryCount, 30)
 	}
 	d.advanceRestart(row)
+}
+
+// calm is true for an Instance that was in rotation for long. One whose pod is gone
+// without a trace was, as far as anybody can tell, if its last trouble is that old.
+func (d *decider) calm(row *v1beta1.InstanceStatus) bool {
+	if p := d.podsOf(row.Index).bySlot[row.ActiveOrdinal]; p != nil {
+		return p.gate && d.in.Now.Sub(p.gateSince) >= restartCalm
+	}
+	f := row.LastFailure
+	return f != nil && f.Time != nil && d.in.Now.Sub(f.Time.Time) >= restartCalm
 }
 
 func isRestart(mark string) bool { return strings.HasPrefix(mark, v1beta1.EventRestartTriggered+"@") }

@@ -204,3 +204,22 @@ func (d *decider) atRestOn(revision string) bool {
 	}
 	return len(d.rows) > 0
 }
+
+// withhold drops the pods of a revision that was held in this very pass, after rows
+// before the one that failed had asked for theirs.
+func (d *decider) withhold() {
+	if !d.ownBlocks {
+		return
+	}
+	d.res.Pods = slices.DeleteFunc(d.res.Pods, func(a PodAction) bool {
+		if a.Verb != PodCreate && (a.Verb != PodUpdate || len(a.Patch.Images) == 0) {
+			return false
+		}
+		for i := range d.rows {
+			if op := d.rows[i].Operation; op != nil && op.ID == a.Operation {
+				return d.rows[i].RunningRevision != op.TargetRevision && d.held(op.TargetRevision)
+			}
+		}
+		return false
+	})
+}

@@ -454,6 +454,9 @@ func (w *world) lose(name string) {
 	w.pods = slices.Delete(w.pods, w.podAt(name), w.podAt(name)+1)
 }
 
+// leaveAt is the deletionTimestamp of a pod that somebody deletes now.
+func (w *world) leaveAt() *metav1.Time { return &metav1.Time{Time: w.in.Now.Add(grace)} }
+
 // crash ends the pod's container and has it run again.
 func (w *world) crash(name, container string) {
 	w.t.Helper()

@@ -68,21 +68,6 @@ func Apply(status *v1beta1.InferenceReplicaStatus, encoded Encoded) {
 	}
 }
 
-// Size is the serialized size of the stored form in bytes.
-func (e Encoded) Size() (int, error) {
-	var v any
-	switch {
-	case e.Columns != nil:
-		v = e.Columns
-	case len(e.Rows) > 0:
-		v = e.Rows
-	default:
-		return 0, nil
-	}
-	raw, err := json.Marshal(v)
-	return len(raw), err
-}
-
 func check(rows []v1beta1.InstanceStatus) error {
 	seen := make(map[int32]bool, len(rows))
 	for i := range rows {
@@ -228,10 +213,13 @@ func groupsOf[V cmp.Ordered, G any](c *column[V], make func(V, v1beta1.IndexSet)
 	return out
 }
 
-// columnsAreSmaller compares the serialized forms. Writing out a long list only
-// to drop it is most of the cost of an encoding, so a floor under the list's
-// size is tried first: what every row holds at least.
+// columnsAreSmaller compares the serialized forms. Writing them out only to compare
+// them is most of the cost of an encoding, so bounds are tried first: a floor under the
+// list's size, which is what every row holds at least, and a bound above the columns'.
 func columnsAreSmaller(rows []v1beta1.InstanceStatus, columns *v1beta1.InstanceStatusColumns) (bool, error) {
+	if columnsAtMost(columns) < denseFloor(rows) {
+		return true, nil
+	}
 	raw, err := json.Marshal(columns)
 	if err != nil {
 		return false, err
