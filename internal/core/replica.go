@@ -52,7 +52,7 @@ func (c *component) project(w *World, pause rollout.Pause) {
 	if c.sameRunners() {
 		want.Spec.Runners = c.Replica.Spec.Runners
 	}
-	if !sameSpec(&want.Spec, &c.Replica.Spec) || !sameMarks(want, c.Replica) {
+	if !sameReplicaSpec(&want.Spec, &c.Replica.Spec) || !sameMarks(want, c.Replica) {
 		c.out.UpdateReplica = want
 	}
 }
@@ -65,15 +65,6 @@ func (c *component) sameRunners() bool {
 	}
 	return c.Replica.Status.ObservedGeneration == c.Replica.Generation ||
 		apiequality.Semantic.DeepDerivative(c.Template.Runners, c.Replica.Spec.Runners)
-}
-
-// sameSpec passes over templates that are the very same object.
-func sameSpec(a, b *v1beta1.InferenceReplicaSpec) bool {
-	x, y := *a, *b
-	if len(x.Runners) > 0 && len(x.Runners) == len(y.Runners) && &x.Runners[0] == &y.Runners[0] {
-		x.Runners, y.Runners = nil, nil
-	}
-	return apiequality.Semantic.DeepEqual(x, y)
 }
 
 func sameMarks(a, b *v1beta1.InferenceReplica) bool {

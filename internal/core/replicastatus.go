@@ -39,7 +39,7 @@ func (c *component) decideStatus(w *World) {
 	if !c.encode(w) {
 		return
 	}
-	if !c.sameRows || !sameStatus(st, old) {
+	if !c.sameRows || !sameReplicaStatus(st, old) {
 		c.out.ReplicaStatus = st
 		c.out.ReplicaStatusUrgent = c.urgent(old)
 	}
@@ -75,14 +75,6 @@ func sameRow(a, b v1beta1.InstanceStatus) bool {
 		a.Admitted == b.Admitted && a.ActiveOrdinal == b.ActiveOrdinal && a.ReadySince == b.ReadySince &&
 		(a.Operation == b.Operation || apiequality.Semantic.DeepEqual(a.Operation, b.Operation)) && a.LastFailure == b.LastFailure &&
 		len(a.Conditions) == len(b.Conditions) && slices.Equal(a.Announced, b.Announced)
-}
-
-// sameStatus compares everything but the rows.
-func sameStatus(a, b *v1beta1.InferenceReplicaStatus) bool {
-	x, y := *a, *b
-	x.InstanceStatuses, x.InstanceStatusColumns, x.InstanceStatusEncoding = nil, nil, ""
-	y.InstanceStatuses, y.InstanceStatusColumns, y.InstanceStatusEncoding = nil, nil, ""
-	return apiequality.Semantic.DeepEqual(x, y)
 }
 
 // settledOnTarget: every desired Instance runs the target and none is on the way.

@@ -48,6 +48,35 @@ func sameReplicaStatus(a, b *v1beta1.InferenceReplicaStatus) bool {
 		slices.EqualFunc(a.Traffic, b.Traffic, sameTraffic) && sameList(a.RetryBlocks, b.RetryBlocks) && sameList(a.Migrations, b.Migrations)
 }
 
+// sameReplicaSpec passes over templates that are the very same object.
+func sameReplicaSpec(a, b *v1beta1.InferenceReplicaSpec) bool {
+	return a.Component == b.Component && a.MinReadySeconds == b.MinReadySeconds && a.PairingProtocol == b.PairingProtocol &&
+		a.TopologyKey == b.TopologyKey && a.TopologySpread == b.TopologySpread && a.TopologySpreadKey == b.TopologySpreadKey &&
+		a.Paused == b.Paused && a.PauseMode == b.PauseMode && samePointee(a.ParentRef, b.ParentRef) &&
+		samePointee(a.Replicas, b.Replicas) && samePointee(a.RevisionHistoryLimit, b.RevisionHistoryLimit) &&
+		samePointee(a.PlacementReplicaLimit, b.PlacementReplicaLimit) && sameDeep(a.ModelRef, b.ModelRef) && sameDeep(a.RuntimeRef, b.RuntimeRef) &&
+		sameDeep(a.Pacing, b.Pacing) && sameDeep(a.Autoscaler, b.Autoscaler) && sameDeep(a.PlacementExecution, b.PlacementExecution) &&
+		samePolicies(a.Lifecycle, b.Lifecycle) && sameList(a.Runners, b.Runners)
+}
+
+func samePolicies(a, b *v1beta1.LifecycleSpec) bool {
+	if a == nil || b == nil || a == b {
+		return a == b
+	}
+	return a.RestartPolicy == b.RestartPolicy && a.ReadyPolicy == b.ReadyPolicy && samePointee(a.InstanceReadyTimeout, b.InstanceReadyTimeout) &&
+		samePointee(a.MinReadySeconds, b.MinReadySeconds) && sameDeep(a.MigrationPolicy, b.MigrationPolicy) &&
+		sameStrategy(a.UpdateStrategy, b.UpdateStrategy)
+}
+
+func sameStrategy(a, b *v1beta1.UpdateStrategy) bool {
+	if a == nil || b == nil || a == b {
+		return a == b
+	}
+	x, y := a.RollingUpdate, b.RollingUpdate
+	return a.Type == b.Type && sameDeep(a.InPlaceUpdateStrategy, b.InPlaceUpdateStrategy) && (x == nil) == (y == nil) &&
+		(x == nil || samePointee(x.Partition, y.Partition) && samePointee(x.MaxUnavailable, y.MaxUnavailable) && samePointee(x.MaxSurge, y.MaxSurge))
+}
+
 func (w weigh) sameDuck(a, b v1beta1.DuckCondition) bool {
 	return a.Type == b.Type && a.Status == b.Status && a.Severity == b.Severity && a.Reason == b.Reason && w.text(a.Message, b.Message) &&
 		(a.LastTransitionTime == b.LastTransitionTime || a.LastTransitionTime.Equal(b.LastTransitionTime))

@@ -220,6 +220,50 @@ func TestSameReplicaStatusSeesEveryFieldButRows(t *testing.T) {
 	}
 }
 
+func TestSameReplicaSpecSeesEveryField(t *testing.T) {
+	base := &v1beta1.InferenceReplicaSpec{}
+	v := reflect.ValueOf(base).Elem()
+	for i := range v.NumField() {
+		if v.Type().Field(i).Name == "Runners" {
+			base.Runners = []v1beta1.Runner{{Name: v1beta1.RunnerDefault, Size: 1}} // a whole pod is the API library's to compare
+			continue
+		}
+		fill(v.Field(i))
+	}
+	if !sameReplicaSpec(base, base.DeepCopy()) {
+		t.Fatal("a copy differs from its original")
+	}
+	changes := 0
+	for i := range v.NumField() {
+		for n := 1; ; n++ {
+			next, left := base.DeepCopy(), n
+			f := reflect.ValueOf(next).Elem().Field(i)
+			field := ""
+			if v.Type().Field(i).Name == "Runners" {
+				if n == 1 {
+					next.Runners[0].Template.Labels = map[string]string{"a": "b"}
+					field = "Runners"
+				}
+			} else {
+				field = change(f, &left, "spec."+v.Type().Field(i).Name)
+			}
+			if field == "" {
+				break
+			}
+			changes++
+			if apiequality.Semantic.DeepEqual(base, next) {
+				t.Fatalf("%s: the test changed nothing", field)
+			}
+			if sameReplicaSpec(base, next) || sameReplicaSpec(next, base) {
+				t.Errorf("a change of %s is not seen", field)
+			}
+		}
+	}
+	if changes < 40 {
+		t.Errorf("%d changes: the test does not reach the whole spec", changes)
+	}
+}
+
 func TestKept(t *testing.T) {
 	stored := &v1beta1.ScaleTargetRef{Name: "a"}
 	if kept(stored, v1beta1.ScaleTargetRef{Name: "a"}) != stored {

@@ -59,7 +59,7 @@ type decider struct {
 	// doomed are the Instances that leave as soon as the batch has room: nothing is begun
 	// for them any more.
 	doomed map[int32]bool
-	ids  int
+	ids    int
 	// imagesOf remembers what differs between two revisions.
 	imagesOf map[[2]string]map[string]string
 	// ownBlocks and ownRecords are set once those lists of the result may be written to.

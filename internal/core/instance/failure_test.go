@@ -36,7 +36,9 @@ func TestFailureCauses(t *testing.T) {
 		{"containers that never become ready", func(w *world) { w.slow["b"] = true }, 30 * time.Minute, "ContainersNotReady", "did not serve within 30m0s", false},
 		{"no room", func(w *world) { w.noRoom = "Insufficient nvidia.com/gpu" }, 15 * time.Minute, "Unschedulable", "Insufficient nvidia.com/gpu", false},
 		{"a spec that the API server never takes", func(w *world) {
-			w.refuse = func(*corev1.Pod) *Refusal { return &Refusal{Kind: RefusedInvalid, Text: "spec.containers[0].image: Required"} }
+			w.refuse = func(*corev1.Pod) *Refusal {
+				return &Refusal{Kind: RefusedInvalid, Text: "spec.containers[0].image: Required"}
+			}
 		}, time.Nanosecond, "InvalidPodSpec", "spec.containers[0].image: Required", true},
 		{"a namespace on its way out", func(w *world) {
 			w.refuse = func(*corev1.Pod) *Refusal {
