@@ -11,6 +11,7 @@ import (
 	"ome.io/ome/api/v1beta1"
 	"ome.io/ome/internal/core/config"
 	"ome.io/ome/internal/core/instance"
+	"ome.io/ome/internal/core/plan"
 	"ome.io/ome/internal/core/rollout"
 )
 
@@ -91,7 +92,14 @@ func TestPolicy(t *testing.T) {
 			}
 			c := prepare(&h.World, h.engine())
 			var in instance.Input
-			c.policy(&h.World, rollout.Permit{Grouped: tc.grouped}, &in)
+			permit := rollout.Permit{MaxSurge: instance.NoBudget, MaxUnavailable: instance.NoBudget}
+			if tc.grouped {
+				permit.MaxSurge = plan.BlueGreenBudget(c.desired)
+				if c.strategy() != v1beta1.SurgeThenDrain {
+					permit.MaxUnavailable = permit.MaxSurge
+				}
+			}
+			c.policy(&h.World, permit, &in)
 			if !tc.check(in) {
 				t.Errorf("strategy %s, surge %d, unavailable %d, partition %d, timeout %s, relocations %d, %+v", in.Strategy, in.MaxSurge, in.MaxUnavailable,
 					in.Partition, in.ReadyTimeout, in.Relocations, in)
