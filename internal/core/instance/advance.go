@@ -63,7 +63,7 @@ func (d *decider) atRest(row *v1beta1.InstanceStatus) {
 		d.lost(row, active)
 		return
 	}
-	if other.live() || len(s.strays) > 0 {
+	if (other != nil && !other.terminating) || len(s.strays) > 0 {
 		d.open(row, v1beta1.OperationUpdate, v1beta1.StepSurge, row.RunningRevision, "an extra pod")
 		d.advanceUpdate(row)
 		return
@@ -77,7 +77,13 @@ func (d *decider) atRest(row *v1beta1.InstanceStatus) {
 		}
 		row.RunningRevision = d.revisionOf(active.hash)
 	}
-	if active.containersReady && !active.gate {
+	if active.hash == d.hashOf(row.RunningRevision) && active.transition() != nil && active.moved() && !d.in.Paused {
+		// It failed half way and came about by itself: the rest is to put the record away.
+		d.openInPlace(row, row.RunningRevision, "its images changed late")
+		d.advanceInPlace(row)
+		return
+	}
+	if active.containersReady && !active.gate && active.moved() {
 		d.act(PodServe, active, nil, "InRotation")
 	}
 }
@@ -422,5 +428,21 @@ func (d *decider) advanceDelete(row *v1beta1.InstanceStatus) {
 		d.gone[row.Index] = true
 		return
 	}
-	s.all(func(p *pod) { d.remove(p, row.Operation, "ScaledDown") })
+	silent := false
+	s.all(func(p *pod) {
+		d.remove(p, row.Operation, "ScaledDown")
+		if p.terminating {
+			if due := p.graceEnds(); d.in.Now.Before(due) {
+				d.wakeAt(due)
+			} else {
+				silent = true // nobody but its node can say that it is gone
+			}
+		}
+	})
+	switch {
+	case silent && row.Operation.Deadline == nil: // else it becomes overdue, which says so
+		d.toWaiting(row, v1beta1.WaitingNodeUnknown)
+	case row.Operation.Waiting == v1beta1.WaitingNodeUnknown:
+		d.toWaiting(row, "")
+	}
 }
