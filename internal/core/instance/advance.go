@@ -287,7 +287,7 @@ func (d *decider) advanceUpdate(row *v1beta1.InstanceStatus) {
 	}
 	keep := keepSlot(row)
 	old := s.bySlot[1-keep]
-	d.removeStrays(s, row.Operation)
+	strays := d.removeStrays(s, row.Operation)
 
 	if !d.bringUp(row, keep, row.Operation.TargetRevision) {
 		// Going on draining would take the last serving pod out.
@@ -309,6 +309,8 @@ func (d *decider) advanceUpdate(row *v1beta1.InstanceStatus) {
 	case old != nil && !old.terminating:
 		d.toStep(row, v1beta1.StepSurgeDrain)
 		d.remove(old, row.Operation, "Replaced")
+	case strays:
+		d.toStep(row, v1beta1.StepSurgeDrain)
 	default:
 		d.finish(row, keep)
 	}
@@ -410,13 +412,16 @@ func (d *decider) retarget(row *v1beta1.InstanceStatus) {
 	}
 }
 
-func (d *decider) removeStrays(s *slots, op *v1beta1.InstanceOperation) {
+// removeStrays is true while one of them has yet to be deleted.
+func (d *decider) removeStrays(s *slots, op *v1beta1.InstanceOperation) (left bool) {
 	for _, p := range s.strays {
 		if p.serving() && !s.bySlot[0].serving() && !s.bySlot[1].serving() {
-			continue // it goes once another pod serves
+			left = true // it goes once another pod serves
+			continue
 		}
-		d.remove(p, op, "Stray")
+		left = !d.remove(p, op, "Stray") || left
 	}
+	return left
 }
 
 func (d *decider) advanceDelete(row *v1beta1.InstanceStatus) {
