@@ -3,6 +3,7 @@ package controller_test
 import (
 	"context"
 	"maps"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -73,11 +74,23 @@ func condition(pod *corev1.Pod, kind corev1.PodConditionType) corev1.ConditionSt
 	return corev1.ConditionFalse
 }
 
+// containerID is that of the container which runs an image: another image is run by
+// another one.
+func containerID(pod *corev1.Pod, c corev1.Container) string {
+	return "test://" + string(pod.UID) + "/" + c.Name + "/" + c.Image
+}
+
+func runsItsImages(pod *corev1.Pod) bool {
+	return slices.EqualFunc(pod.Spec.Containers, pod.Status.ContainerStatuses, func(c corev1.Container, s corev1.ContainerStatus) bool {
+		return s.ContainerID == containerID(pod, c)
+	})
+}
+
 // pod makes containers ready at once, and the pod ready when its gate says so.
 func (k *kubelet) pod(ctx context.Context, pod *corev1.Pod) error {
 	ready := condition(pod, v1beta1.ServingReadinessGate)
 	if pod.DeletionTimestamp != nil ||
-		pod.Status.Phase == corev1.PodRunning && condition(pod, corev1.PodReady) == ready {
+		pod.Status.Phase == corev1.PodRunning && condition(pod, corev1.PodReady) == ready && runsItsImages(pod) {
 		return nil
 	}
 	before := pod.DeepCopy()
@@ -87,7 +100,7 @@ func (k *kubelet) pod(ctx context.Context, pod *corev1.Pod) error {
 	pod.Status.ContainerStatuses = nil
 	for _, c := range pod.Spec.Containers {
 		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{
-			Name: c.Name, Image: c.Image, Ready: true, Started: ptr.To(true),
+			Name: c.Name, Image: c.Image, ImageID: c.Image, ContainerID: containerID(pod, c), Ready: true, Started: ptr.To(true),
 			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}},
 		})
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +19,7 @@ import (
 	"ome.io/ome/api/keda"
 	"ome.io/ome/api/v1beta1"
 	"ome.io/ome/internal/core"
+	"ome.io/ome/internal/settings"
 )
 
 func testHPA(name string) *autoscalingv2.HorizontalPodAutoscaler {
@@ -244,4 +246,61 @@ func (f *fakeMapper) RESTMapping(gk schema.GroupKind, versions ...string) (*meta
 		versions []string
 	}{gk, versions}
 	return &meta.RESTMapping{}, f.err
+}
+
+// TestOperatorsBoundsReachTheHPA: a service that names no bounds follows the operator's.
+func TestOperatorsBoundsReachTheHPA(t *testing.T) {
+	isvc := testService()
+	isvc.Spec.Runtime, isvc.Spec.Decoder = &v1beta1.ServingRuntimeRef{Name: "rt"}, nil
+	replica := testReplica(v1beta1.EngineComponent)
+	replica.Spec.Replicas = new(int32(2))
+	replica.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(isvc, v1beta1.SchemeGroupVersion.WithKind("InferenceService"))}
+	b := newBench(t, isvc, testRuntime(), replica)
+	b.decide = core.Decide
+	scaler := func() *Write {
+		t.Helper()
+		if _, err := b.next(t); err != nil {
+			t.Fatal(err)
+		}
+		for i := range b.writer.writes {
+			w := &b.writer.writes[i]
+			if w.Kind == WriteScaler {
+				return w
+			}
+			if w.Kind == WriteReplica && strings.Contains(string(w.Patch), `"replicas"`) {
+				t.Errorf("the count was written: %s", w.Patch)
+			}
+		}
+		return nil
+	}
+	w := scaler()
+	if w == nil || w.Verb != VerbCreate {
+		t.Fatalf("no HPA was made: %q", b.writer.log())
+	}
+	hpa := w.Object.(*autoscalingv2.HorizontalPodAutoscaler)
+	if *hpa.Spec.MinReplicas != 1 || hpa.Spec.MaxReplicas != 3 {
+		t.Errorf("bounds %d..%d, want the built-in 1..3", *hpa.Spec.MinReplicas, hpa.Spec.MaxReplicas)
+	}
+	hpa.UID = "hpa-uid"
+	b.put(t, hpa)
+	if w := scaler(); w != nil {
+		t.Errorf("at rest: %s %s", w.Verb, w.Patch)
+	}
+	b.put(t, &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ome", Name: settings.ConfigMapName},
+		Data:       map[string]string{"deploy": `{"replicas": {"defaultMinReplicas": 2, "defaultMaxReplicas": {"engine": 8}}}`},
+	})
+	w = scaler()
+	if w == nil || w.Verb != VerbPatch {
+		t.Fatalf("the HPA was not patched: %q", b.writer.log())
+	}
+	var patch struct {
+		Spec map[string]any `json:"spec"`
+	}
+	if err := json.Unmarshal(w.Patch, &patch); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]any{"minReplicas": float64(2), "maxReplicas": float64(8)}, patch.Spec); diff != "" {
+		t.Errorf("patch (-want +got):\n%s", diff)
+	}
 }

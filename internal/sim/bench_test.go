@@ -18,11 +18,15 @@ func atRest(b *testing.B, n int32, rollout *v1beta1.RolloutSpec, kinds ...v1beta
 	}
 	c := New(pieces, rollout)
 	c.Unchecked = true
+	// Up in few passes; what is measured runs by the defaults, so 500 operations are open
+	// at one time at most.
+	usual := c.Settings.Lifecycle
 	c.Settings.Lifecycle.ScaleUpPodBatchSize = 0
 	c.Settings.Lifecycle.MaxOpenOperations = n + 1
 	if err := c.Settle(100000); err != nil {
 		b.Fatal(err)
 	}
+	c.Settings.Lifecycle = usual
 	c.SyncAll()
 	return c
 }

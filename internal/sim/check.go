@@ -140,7 +140,7 @@ func (c *Cluster) checkSurge(cd *core.ComponentDecision, a core.PodAction) {
 		if p.Labels[v1beta1.ComponentLabel] != string(cd.Type) {
 			continue
 		}
-		if p.DeletionTimestamp != nil && !c.Now.Before(p.DeletionTimestamp.Time) {
+		if p.DeletionTimestamp != nil && !c.inGrace(p) {
 			continue
 		}
 		held[index(p)]++
@@ -159,6 +159,11 @@ func (c *Cluster) checkSurge(cd *core.ComponentDecision, a core.PodAction) {
 	}
 }
 
+// inGrace is true for a Terminating pod whose grace was never over.
+func (c *Cluster) inGrace(p *corev1.Pod) bool {
+	return c.Now.Before(p.DeletionTimestamp.Time) && c.book.latest.Before(p.DeletionTimestamp.Time)
+}
+
 // checkAlone: who takes the old pods out first waits until they are gone, or until
 // only a dead node can still hold them.
 func (c *Cluster) checkAlone(cd *core.ComponentDecision, a core.PodAction, row *v1beta1.InstanceStatus) {
@@ -168,7 +173,7 @@ func (c *Cluster) checkAlone(cd *core.ComponentDecision, a core.PodAction, row *
 	}
 	for _, p := range c.actual.pods {
 		if p.Labels[v1beta1.ComponentLabel] == string(cd.Type) && index(p) == index(a.Pod) && p.Name != a.Pod.Name &&
-			(p.DeletionTimestamp == nil || c.Now.Before(p.DeletionTimestamp.Time)) {
+			(p.DeletionTimestamp == nil || c.inGrace(p)) {
 			c.violate("%s: %s %s of %s creates %s beside %s", cd.Type, op.Type, op.ID, op.Strategy, short(a.Pod), short(p))
 		}
 	}

@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,6 +27,8 @@ type book struct {
 	// rendered is what the component looked like when its update revision was last
 	// stored.
 	rendered map[v1beta1.ComponentType]string
+	// latest is the latest time there was, whatever a clock that steps back says.
+	latest time.Time
 	// releases counts the releases that the user asked for and has not got yet.
 	releases map[v1beta1.ComponentType]int
 }
@@ -45,6 +48,12 @@ func (b *book) mailed(kind v1beta1.ComponentType, key, _ string) {
 
 // age adds to every clock that runs.
 func (b *book) age(c *Cluster, d time.Duration) {
+	if now := c.Now.Add(d); now.After(b.latest) {
+		b.latest = now
+	}
+	if d < 0 {
+		return // a correction takes nothing back
+	}
 	for _, kind := range order {
 		for _, row := range c.Rows(kind) {
 			if row.Operation != nil && row.Operation.Deadline != nil {
@@ -97,7 +106,10 @@ func (c *Cluster) checkStatus(w core.World, kind v1beta1.ComponentType, before, 
 		}
 		if op := row.Operation; op != nil && (was == nil || was.Operation == nil || was.Operation.ID != op.ID) {
 			c.book.admitted[op.ID] = c.surge(kind, c.Desired(kind))
-			c.checkOpened(seen, before, list, row, was, pause)
+			if was != nil && was.Operation != nil { // it goes on under another name
+				c.book.admitted[op.ID] = max(c.book.admitted[op.ID], c.book.admitted[was.Operation.ID])
+			}
+			c.checkOpened(seen, before, after, list, row, was, pause)
 		}
 	}
 	c.checkVictims(kind, old, list)
@@ -127,6 +139,9 @@ func (c *Cluster) checkClock(kind v1beta1.ComponentType, row, was *v1beta1.Insta
 	if row.Phase != v1beta1.InstanceFailed || was == nil || was.Phase == v1beta1.InstanceFailed || was.Operation == nil || row.LastFailure == nil {
 		return
 	}
+	if f := was.LastFailure; f != nil && f.Reason == row.LastFailure.Reason && f.Time.Equal(row.LastFailure.Time) {
+		return // it ended for another reason, and the failure is an earlier one
+	}
 	switch row.LastFailure.Reason {
 	case "ContainersNotReady", "ReadinessGateNotSatisfied", "DeadlineExceeded":
 	default:
@@ -140,7 +155,7 @@ func (c *Cluster) checkClock(kind v1beta1.ComponentType, row, was *v1beta1.Insta
 }
 
 // checkOpened: what a pause and the retry authority allow to begin.
-func (c *Cluster) checkOpened(seen *core.Component, before *v1beta1.InferenceReplicaStatus, list []v1beta1.InstanceStatus, row, was *v1beta1.InstanceStatus, pause rollout.Pause) {
+func (c *Cluster) checkOpened(seen *core.Component, before, after *v1beta1.InferenceReplicaStatus, list []v1beta1.InstanceStatus, row, was *v1beta1.InstanceStatus, pause rollout.Pause) {
 	op := row.Operation
 	if op.Type == v1beta1.OperationDelete || c.Desired(seen.Type) == 0 {
 		return
@@ -156,8 +171,8 @@ func (c *Cluster) checkOpened(seen *core.Component, before *v1beta1.InferenceRep
 		return
 	}
 	for _, b := range before.RetryBlocks {
-		if b.TargetRevision != op.TargetRevision {
-			continue
+		if b.TargetRevision != op.TargetRevision || !slices.ContainsFunc(after.RetryBlocks, func(n v1beta1.RetryBlock) bool { return n.TargetRevision == b.TargetRevision }) {
+			continue // an attempt that came about let it go in this very pass
 		}
 		switch {
 		case b.State == v1beta1.RetryHeld && seen.Replica.Annotations[v1beta1.ReleaseHeldRevisionAnnotation] == "":

@@ -20,12 +20,25 @@ func (c *Cluster) Explained() error {
 	var all []error
 	for _, kind := range order {
 		short := c.restedComponent(kind)
-		if short == nil || c.Paused() || c.reason(kind) != "" {
+		if short == nil || c.Paused() || c.reason(kind) != "" || c.overlooked(kind) {
 			continue
 		}
 		all = append(all, fmt.Errorf("%s rests short of its goal and nothing says why: %w", kind, short))
 	}
 	return errors.Join(all...)
+}
+
+// overlooked is true while a pod crashes and the operator asked that nobody looks.
+func (c *Cluster) overlooked(kind v1beta1.ComponentType) bool {
+	if c.Settings.Lifecycle.StuckPodGracePeriod > 0 {
+		return false
+	}
+	for _, p := range c.actual.pods {
+		if p.Labels[v1beta1.ComponentLabel] == string(kind) && !is(p, corev1.ContainersReady) {
+			return true
+		}
+	}
+	return false
 }
 
 // reason is the first thing in a component's status that a person could act on.
@@ -54,7 +67,7 @@ func (c *Cluster) reason(kind v1beta1.ComponentType) string {
 		switch {
 		case cond.Type == v1beta1.ConditionReady && cond.Reason == "Staged":
 			return cond.Message
-		case cond.Type == v1beta1.ConditionReady && cond.Status == metav1.ConditionFalse && (c.Broken[kind] || c.Settings.Lifecycle.StuckPodGracePeriod == 0):
+		case cond.Type == v1beta1.ConditionReady && cond.Status == metav1.ConditionFalse && c.Broken[kind]:
 			return cond.Message
 		case cond.Type == "DrainOverdue" && cond.Status == metav1.ConditionTrue:
 			return cond.Message

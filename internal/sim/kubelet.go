@@ -15,7 +15,8 @@ const (
 	BadImage = "unpullable"
 	// CrashImage starts and ends with an error, every time.
 	CrashImage = "crashing"
-	// InvalidImage is no image name: the API server turns the pod down.
+	// InvalidImage is no image name: the API server turns a new pod down, and a kubelet
+	// does not start it in an old one.
 	InvalidImage = "in valid"
 )
 
@@ -56,8 +57,8 @@ func (c *Cluster) stageOf(p *corev1.Pod) stage {
 		}
 		if w := s.State.Waiting; w != nil {
 			switch {
-			case c.Unpullable[k.Image]:
-				doomed = doomed || (w.Reason == "ImagePullBackOff" && s.Image == k.Image)
+			case c.unpullable(k.Image):
+				doomed = doomed || (w.Reason == pullReason(k.Image) && s.Image == k.Image)
 			case c.crashes(p, k.Image):
 				doomed = doomed || (w.Reason == "CrashLoopBackOff" && s.Image == k.Image)
 			}
@@ -67,6 +68,16 @@ func (c *Cluster) stageOf(p *corev1.Pod) stage {
 		return nothing
 	}
 	return begin
+}
+
+// unpullable is true for an image that no container starts from.
+func (c *Cluster) unpullable(image string) bool { return c.Unpullable[image] || image == InvalidImage }
+
+func pullReason(image string) string {
+	if image == InvalidImage {
+		return "InvalidImageName"
+	}
+	return "ImagePullBackOff"
 }
 
 // crashes is true for a container that ends right after its start.
@@ -178,14 +189,14 @@ func (c *Cluster) begin(name string) {
 				s.LastTerminationState = corev1.ContainerState{Terminated: t}
 			}
 			switch {
-			case c.Unpullable[k.Image]:
+			case c.unpullable(k.Image):
 				// The image of the last process stays until another one runs.
 				word, ready = "cannot pull its image", false
 				if s.ContainerID == "" {
 					p.Status.Phase = corev1.PodPending
 				}
 				s.Image, s.Ready = k.Image, false
-				s.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "Back-off pulling image " + k.Image}}
+				s.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: pullReason(k.Image), Message: "Back-off pulling image " + k.Image}}
 			case c.crashes(p, k.Image):
 				word, ready = "crashes", false
 				c.run(s, k.Image)

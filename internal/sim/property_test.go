@@ -16,7 +16,7 @@ import (
 )
 
 var (
-	stepBudget = flag.Int("sim.steps", 20000, "random steps that the long property makes in all")
+	stepBudget = flag.Int("sim.steps", 100000, "random steps that the long property makes in all")
 	soaking    = flag.Bool("sim.soak", false, "fail when a cell that can be reached was not")
 )
 
@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	set := map[string]bool{}
 	flag.Visit(func(f *flag.Flag) { set[f.Name] = true })
 	if !set["rapid.steps"] {
-		if err := flag.Set("rapid.steps", "100"); err != nil {
+		if err := flag.Set("rapid.steps", "60"); err != nil {
 			panic(err)
 		}
 	}

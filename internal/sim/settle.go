@@ -46,7 +46,11 @@ func (c *Cluster) settle(limit int, horizon time.Duration) error {
 		if next.IsZero() || c.Now.Sub(since) > stillness {
 			return c.quiet()
 		}
-		c.Advance(max(time.Millisecond, next.Sub(c.Now)))
+		later := max(time.Millisecond, next.Sub(c.Now))
+		if later >= 10*time.Second {
+			c.logf("-- %s later", later.Round(time.Second))
+		}
+		c.Advance(later)
 		c.wake = time.Time{}
 		c.dirty = true
 	}

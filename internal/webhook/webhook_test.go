@@ -203,6 +203,12 @@ func sample[T any](t *testing.T, name string) *T {
 	return out
 }
 
+func strategy(kind v1beta1.UpdateStrategyType, partition int32, restart v1beta1.InstanceRestartPolicy) v1beta1.LifecycleSpec {
+	return v1beta1.LifecycleSpec{RestartPolicy: restart, UpdateStrategy: &v1beta1.UpdateStrategy{
+		Type: kind, RollingUpdate: &v1beta1.InstanceRollingUpdate{Partition: ptr.To(partition)},
+	}}
+}
+
 func TestWebhooks(t *testing.T) {
 	c := startCluster(t)
 	stop := c.serve(t)
@@ -219,6 +225,29 @@ func TestWebhooks(t *testing.T) {
 		v2 := manifests(t, "config/samples/mistral-pd-v2.yaml")[0]
 		if err := c.admin.Apply(ctx, client.ApplyConfigurationFromUnstructured(v2), client.FieldOwner("test"), client.ForceOwnership); err != nil {
 			t.Fatal(err)
+		}
+	})
+
+	t.Run("strategies", func(t *testing.T) {
+		for name, tc := range map[string]struct {
+			lifecycle v1beta1.LifecycleSpec
+			refusal   string
+		}{
+			"surge":     {strategy("SurgeThenDrain", 0, v1beta1.RestartNone), ""},
+			"recreate":  {strategy("RecreatePod", 1, v1beta1.RestartRecreateInstance), ""},
+			"in-place":  {strategy("InPlaceOnly", 0, ""), ""},
+			"possible":  {strategy("InPlaceIfPossible", 7, ""), ""},
+			"unknown":   {strategy("Rolling", 0, ""), `Unsupported value: "Rolling"`},
+			"partition": {strategy("RecreatePod", -1, ""), "should be greater than or equal to 0"},
+			"restart":   {strategy("RecreatePod", 0, "Always"), `Unsupported value: "Always"`},
+		} {
+			s := sample[v1beta1.InferenceService](t, "mistral-pd.yaml")
+			s.Name = name
+			s.Spec.Engine.Lifecycle = &tc.lifecycle
+			err := c.admin.Create(ctx, s)
+			if (err == nil) != (tc.refusal == "") || err != nil && !strings.Contains(err.Error(), tc.refusal) {
+				t.Errorf("%s: %v", name, err)
+			}
 		}
 	})
 
@@ -308,6 +337,21 @@ func TestWebhooks(t *testing.T) {
 		if err := c.admin.Patch(ctx, replica.DeepCopy(), request); err != nil {
 			t.Errorf("request by somebody: %v", err)
 		}
+		for text, refusal := range map[string]string{
+			`{"metadata":{"annotations":{"ome.io/reset-instances":"0,3"}}}`:                       "",
+			`{"metadata":{"annotations":{"ome.io/reset-instance":"all"}}}`:                        "did you mean ome.io/reset-instances?",
+			`{"metadata":{"annotations":{"ome.io/release-held-revisions":"0a1b2c3d"}}}`:           "did you mean ome.io/release-held-revision?",
+			`{"metadata":{"annotations":{"ome.io/reset-instances":"0"}},"spec":{"paused":false}}`: "only the manager writes its spec",
+		} {
+			err := c.admin.Patch(ctx, replica.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(text)))
+			if (err == nil) != (refusal == "") || err != nil && !strings.Contains(err.Error(), refusal) {
+				t.Errorf("%s: %v", text, err)
+			}
+		}
+		answered := client.RawPatch(types.JSONPatchType, []byte(`[{"op":"test","path":"/metadata/annotations/ome.io~1reset-instances","value":"0,3"},{"op":"remove","path":"/metadata/annotations/ome.io~1reset-instances"}]`))
+		if err := manager.Patch(ctx, replica.DeepCopy(), answered); err != nil {
+			t.Errorf("removal of a request by the manager: %v", err)
+		}
 		scale := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":3}}`))
 		if err := c.admin.SubResource("scale").Patch(ctx, replica.DeepCopy(), scale); err != nil {
 			t.Errorf("scale by somebody: %v", err)
@@ -370,6 +414,16 @@ func testManagerDown(t *testing.T, c *cluster) {
 		if err := patch(text); err == nil || !strings.Contains(err.Error(), "failed calling webhook") {
 			t.Errorf("%s on a runtime: %v", text, err)
 		}
+	}
+	replica := &v1beta1.InferenceReplica{ObjectMeta: metav1.ObjectMeta{Name: "mistral-pd-engine", Namespace: namespace}}
+	request := func(value string) error {
+		return c.admin.Patch(ctx, replica.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(annotations(`"ome.io/release-held-revision":`+value))))
+	}
+	if err := request(`"y"`); err == nil || !strings.Contains(err.Error(), "failed calling webhook") {
+		t.Errorf("a request to a replica: %v", err)
+	}
+	if err := request("null"); err != nil {
+		t.Errorf("a request to a replica taken back: %v", err)
 	}
 	services := make([]*v1beta1.InferenceService, len(cases))
 	c.withoutWebhooks(t, func() {
@@ -449,6 +503,8 @@ func testRights(t *testing.T, c *cluster) {
 		{"", "pods", "", "create", namespace, ""},
 		{"", "pods", "", "delete", namespace, "x"},
 		{"", "pods", "status", "patch", namespace, "x"},
+		{"", "pods", "", "patch", namespace, "x"},
+		{"", "nodes", "", "get", "", "x"},
 		{"", "services", "", "create", namespace, ""},
 		{"apps", "controllerrevisions", "", "create", namespace, ""},
 		{"discovery.k8s.io", "endpointslices", "", "watch", "", ""},
@@ -467,7 +523,6 @@ func testRights(t *testing.T, c *cluster) {
 		{"ome.io", "clusterservingruntimes", "", "update", "", "x"},
 		{"ome.io", "clusterservingruntimes", "status", "patch", "", "x"},
 		{"", "pods", "", "update", namespace, "x"},
-		{"", "pods", "", "patch", namespace, "x"},
 		{"apps", "controllerrevisions", "", "patch", namespace, "x"},
 		{"ome.io", "clusterservingruntimes", "", "get", "", "x"},
 		{"discovery.k8s.io", "endpointslices", "", "get", namespace, "x"},
@@ -484,6 +539,8 @@ func testRights(t *testing.T, c *cluster) {
 		{"coordination.k8s.io", "leases", "", "create", namespace, ""},
 		{"admissionregistration.k8s.io", "validatingwebhookconfigurations", "", "update", "", "another"},
 		{"", "nodes", "", "patch", "", "x"},
+		{"", "nodes", "", "list", "", ""},
+		{"", "nodes", "", "watch", "", ""},
 	}
 	check := func(a ask, want bool) {
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{

@@ -63,7 +63,7 @@ func (d *decider) atRest(row *v1beta1.InstanceStatus) {
 		d.lost(row, active)
 		return
 	}
-	if other.live() || len(s.strays) > 0 {
+	if (other != nil && !other.terminating) || len(s.strays) > 0 {
 		d.open(row, v1beta1.OperationUpdate, v1beta1.StepSurge, row.RunningRevision, "an extra pod")
 		d.advanceUpdate(row)
 		return
@@ -77,7 +77,13 @@ func (d *decider) atRest(row *v1beta1.InstanceStatus) {
 		}
 		row.RunningRevision = d.revisionOf(active.hash)
 	}
-	if active.containersReady && !active.gate {
+	if active.hash == d.hashOf(row.RunningRevision) && active.transition() != nil && active.moved() && !d.in.Paused {
+		// It failed half way and came about by itself: the rest is to put the record away.
+		d.openInPlace(row, row.RunningRevision, "its images changed late")
+		d.advanceInPlace(row)
+		return
+	}
+	if active.containersReady && !active.gate && active.moved() {
 		d.act(PodServe, active, nil, "InRotation")
 	}
 }
@@ -281,7 +287,7 @@ func (d *decider) advanceUpdate(row *v1beta1.InstanceStatus) {
 	}
 	keep := keepSlot(row)
 	old := s.bySlot[1-keep]
-	d.removeStrays(s, row.Operation)
+	strays := d.removeStrays(s, row.Operation)
 
 	if !d.bringUp(row, keep, row.Operation.TargetRevision) {
 		// Going on draining would take the last serving pod out.
@@ -307,6 +313,8 @@ func (d *decider) advanceUpdate(row *v1beta1.InstanceStatus) {
 	case old != nil && !old.terminating:
 		d.toStep(row, v1beta1.StepSurgeDrain)
 		d.remove(old, row.Operation, "Replaced")
+	case strays:
+		d.toStep(row, v1beta1.StepSurgeDrain)
 	default:
 		d.finish(row, keep)
 	}
@@ -417,13 +425,16 @@ func (d *decider) retarget(row *v1beta1.InstanceStatus) {
 	}
 }
 
-func (d *decider) removeStrays(s *slots, op *v1beta1.InstanceOperation) {
+// removeStrays is true while one of them has yet to be deleted.
+func (d *decider) removeStrays(s *slots, op *v1beta1.InstanceOperation) (left bool) {
 	for _, p := range s.strays {
 		if p.serving() && !s.bySlot[0].serving() && !s.bySlot[1].serving() {
-			continue // it goes once another pod serves
+			left = true // it goes once another pod serves
+			continue
 		}
-		d.remove(p, op, "Stray")
+		left = !d.remove(p, op, "Stray") || left
 	}
+	return left
 }
 
 func (d *decider) advanceDelete(row *v1beta1.InstanceStatus) {
@@ -435,5 +446,21 @@ func (d *decider) advanceDelete(row *v1beta1.InstanceStatus) {
 		d.gone[row.Index] = true
 		return
 	}
-	s.all(func(p *pod) { d.remove(p, row.Operation, "ScaledDown") })
+	silent := false
+	s.all(func(p *pod) {
+		d.remove(p, row.Operation, "ScaledDown")
+		if p.terminating {
+			if due := p.graceEnds(); d.in.Now.Before(due) {
+				d.wakeAt(due)
+			} else {
+				silent = true // nobody but its node can say that it is gone
+			}
+		}
+	})
+	switch {
+	case silent && row.Operation.Deadline == nil: // else it becomes overdue, which says so
+		d.toWaiting(row, v1beta1.WaitingNodeUnknown)
+	case row.Operation.Waiting == v1beta1.WaitingNodeUnknown:
+		d.toWaiting(row, "")
+	}
 }

@@ -167,8 +167,12 @@ func (d *decider) out() (n int32) {
 func (d *decider) unavailableHold(used int32) *Hold {
 	reason := fmt.Sprintf("per-Component unavailability budget %d exhausted (would become %d)", d.in.MaxUnavailable, used+1)
 	if d.in.MaxUnavailable == 0 {
-		reason += "; with lifecycle.updateStrategy.rollingUpdate.maxUnavailable: 0 the strategy " + string(d.in.Strategy) +
-			" can move nothing: raise it to 1 or more, or use SurgeThenDrain"
+		reason += "; with lifecycle.updateStrategy.rollingUpdate.maxUnavailable: 0 "
+		if d.in.Strategy == v1beta1.SurgeThenDrain || d.in.Strategy == "" {
+			reason += "no crash loop is repaired: raise it to 1 or more"
+		} else {
+			reason += "the strategy " + string(d.in.Strategy) + " can move nothing: raise it to 1 or more, or use SurgeThenDrain"
+		}
 		return &Hold{Gate: v1beta1.GateBudget, Reason: reason}
 	}
 	for i := range d.rows {

@@ -79,6 +79,26 @@ func TestMaxSurge(t *testing.T) {
 		w.settle()
 		w.rows("0 Ready b slot1")
 	})
+	t.Run("a pod that is yet to come counts, in either slot", func(t *testing.T) {
+		w := started(t, 2)
+		for _, next := range []string{"b", "c"} {
+			w.refuse = func(*corev1.Pod) *Refusal { return &Refusal{Kind: RefusedQuota, Text: "full"} }
+			w.target(next)
+			w.run(time.Minute)
+			open := 0
+			for _, r := range w.in.Rows {
+				if r.Operation != nil {
+					open++
+				}
+			}
+			if open != 1 {
+				t.Errorf("to %s: %v", next, w.summaries())
+			}
+			w.refuse = nil
+			w.run(time.Minute)
+		}
+		w.rows("0 Ready c", "1 Ready c")
+	})
 	t.Run("a budget of zero names the number to change and the strategy that would work", func(t *testing.T) {
 		w := started(t, 1)
 		w.in.MaxSurge = 0
@@ -294,5 +314,58 @@ func TestAdmissionOrder(t *testing.T) {
 		w.target("b")
 		w.pass()
 		w.calls("Unserve 1/0 a", "Unserve 2/0 a", "Unserve 0/0 a", "Unserve 4/0 a", "Unserve 3/0 a")
+	})
+}
+
+// What keeps a pod from coming up is named, of the pod that it is about.
+func TestTheHoldNamesTheCause(t *testing.T) {
+	t.Run("of two pods to come, the one that was refused", func(t *testing.T) {
+		w := started(t, 2)
+		w.in.MaxSurge = 2
+		w.refuse = func(p *corev1.Pod) *Refusal {
+			if p.Name == "svc-engine-1-default-1" {
+				return &Refusal{Kind: RefusedOther, Text: "denied by policy"}
+			}
+			return nil
+		}
+		w.target("b")
+		w.pass()
+		w.lose("0/1")
+		w.in.Refusal = "denied by policy"
+		w.pass()
+		w.holds(v1beta1.GateBudget, "refused pod svc-engine-1-default-1: denied by policy")
+	})
+	t.Run("a write of another kind that was refused", func(t *testing.T) {
+		w := started(t, 1)
+		w.target("b")
+		w.refuse = func(*corev1.Pod) *Refusal { return &Refusal{} }
+		w.pass()
+		w.in.RefusedPods, w.in.Refusal = nil, "no"
+		w.in.RefusedPods = map[string]Refusal{}
+		w.pass()
+		w.holds(v1beta1.GateBudget, "refused pod svc-engine-0-default-1: no")
+	})
+	t.Run("behind an exhausted budget, the pod that holds it up", func(t *testing.T) {
+		w := started(t, 2)
+		w.in.StuckGrace = time.Hour
+		w.sick["b"] = "ImagePullBackOff"
+		w.target("b")
+		w.settle()
+		w.holds(v1beta1.GateBudget, "exhausted (would become 2)", "pod svc-engine-1-default-1 cannot start: ImagePullBackOff in container ome-container", "mend the spec")
+	})
+	t.Run("a pod past its grace on a node that says nothing does not hold its Instance up", func(t *testing.T) {
+		w := empty(t)
+		w.slow["a"] = true
+		w.in.MaxSurge = 0
+		w.settle()
+		w.stays["0/0"] = true
+		w.change("0/0", func(p *corev1.Pod) { p.DeletionTimestamp = w.leaveAt() })
+		w.stays["0/1"] = true
+		w.pass()
+		w.run(grace - time.Second)
+		w.never("Create 0/1")
+		w.run(time.Second)
+		w.settle()
+		w.wantPods("0/0 a leaving", "0/1 a")
 	})
 }

@@ -65,6 +65,7 @@ func TestClock(t *testing.T) {
 		w.target("b")
 		w.run(10 * time.Minute)
 		w.rows("0 Updating a>b Surge waiting QuotaExceeded")
+		w.holds(v1beta1.GateBudget, "the API server refused pod svc-engine-0-default-1: exceeded quota: gpus")
 		w.clock(0, "parked")
 		if at := w.row(0).Operation.CapacityRefusedAt; at == nil || !at.Time.Equal(t0.Add(time.Minute)) {
 			t.Errorf("refused at %v", at)

@@ -38,9 +38,15 @@ func (d *decider) blocked() string {
 		}
 		p := d.podsOf(row.Index).bySlot[slot]
 		switch {
-		case p == nil && d.in.Refusal != "":
-			return fmt.Sprintf("the API server refused pod %s: %s", PodName(d.in.Prefix, d.in.Component, row.Index, slot), d.in.Refusal)
 		case p == nil:
+			name := PodName(d.in.Prefix, d.in.Component, row.Index, slot)
+			text := d.in.RefusedPods[name].Text
+			if len(d.in.RefusedPods) == 0 {
+				text = d.in.Refusal
+			}
+			if text != "" {
+				return fmt.Sprintf("the API server refused pod %s: %s", name, text)
+			}
 		case p.terminating && !d.in.Now.Before(p.graceEnds()):
 			return fmt.Sprintf("pod %s is past its deletion grace on node %s and holds the name of its successor; if the node is gone, delete the pod with --force",
 				p.obj.Name, p.obj.Spec.NodeName)

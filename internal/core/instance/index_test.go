@@ -329,6 +329,8 @@ var cases = []struct {
 		{"the old revision is the broken one, and restarts", "TestCrashLoopRepair/a new revision does not wait for the backoff of the old one's restarts"},
 		{"a deadline that only fires on an event", "TestEveryWaitWakes"},
 		{"no spare GPU", "TestClock/no room parks the clock until its own grace, and room grants the whole window"},
+		{"a refusal is named, of the pod it is about", "TestTheHoldNamesTheCause/of two pods to come, the one that was refused"},
+		{"behind a budget, what holds it up", "TestTheHoldNamesTheCause/behind an exhausted budget, the pod that holds it up"},
 		{"a gate from outside", "TestClock/a scheduling gate parks the clock without a token, and is named"},
 		{"waiting for a crashing pod to be idle", "TestACrashingPodIsNotBusy"},
 		{"gaps in the indexes", "TestPartition/it counts, and does not compare: gaps in the indexes deadlock nothing"},

@@ -79,6 +79,9 @@ func (d *decider) advanceInPlace(row *v1beta1.InstanceStatus) {
 			d.toRebuild(row) // the target moved on to one that needs a new pod
 			return
 		}
+		if d.held(op.TargetRevision) && op.TargetRevision != row.RunningRevision && p.transition() == nil && d.callOff(row, p) {
+			return // it was held before this pod was changed to it
+		}
 		changing := p.transition() != nil && !p.moved()
 		if p.serving() && !changing && !d.mayTakeOut(row) && d.callOff(row, p) {
 			return

@@ -266,3 +266,45 @@ func TestCounts(t *testing.T) {
 		}
 	})
 }
+
+// A pod that serves is what the row follows, wherever an operation expected it.
+func TestTheRowFollowsWhatServes(t *testing.T) {
+	t.Run("a creation whose pod serves in the other slot", func(t *testing.T) {
+		w := started(t, 1)
+		uid := w.pod("0/0").UID
+		r := w.row(0)
+		*r = creating(0, "a")
+		r.ActiveOrdinal = 1
+		w.settle()
+		w.rows("0 Ready a")
+		if w.pod("0/0").UID != uid || len(w.pods) != 1 {
+			t.Errorf("%v", w.podNames())
+		}
+	})
+	t.Run("a row at rest whose pod serves in the other slot", func(t *testing.T) {
+		w := started(t, 1)
+		w.floor = 1
+		w.row(0).ActiveOrdinal = 1
+		w.settle()
+		w.rows("0 Ready a")
+		w.allCalls()
+	})
+	t.Run("a pod that fits no slot stays until another one serves", func(t *testing.T) {
+		w := started(t, 1)
+		w.floor = 1
+		w.change("0/0", func(p *corev1.Pod) { p.Labels[v1beta1.PodOrdinalLabel], p.Name = "7", "svc-engine-0-default-7" })
+		w.settle()
+		w.rows("0 Ready a")
+		w.wantPods("0/0 a")
+	})
+	t.Run("a pod of an Instance that no row knows leaves in order", func(t *testing.T) {
+		w := started(t, 2)
+		w.in.Rows = w.in.Rows[:1]
+		w.in.Desired = 1
+		w.pass()
+		w.calls("Unserve 1/0 a")
+		w.settle()
+		w.rows("0 Ready a")
+		w.wantPods("0/0 a")
+	})
+}

@@ -33,6 +33,10 @@ func (d *decider) advanceRebuild(row *v1beta1.InstanceStatus) {
 	op := row.Operation
 	if op.Type == v1beta1.OperationUpdate {
 		for _, p := range s.bySlot {
+			if p.live() && p.incarnation != row.Incarnation && p.hash != d.hashOf(op.TargetRevision) && op.TargetRevision != row.RunningRevision &&
+				d.held(op.TargetRevision) && d.callOff(row, p) {
+				return // it was held while the old pod was still there
+			}
 			if p.serving() && (p.incarnation != row.Incarnation || p.hash != d.hashOf(op.TargetRevision)) && !d.mayTakeOut(row) && d.callOff(row, p) {
 				return
 			}

@@ -269,7 +269,7 @@ func TestCrashLoopRepair(t *testing.T) {
 		w.run(10 * time.Hour)
 		w.rows("0 Ready a")
 		w.told(v1beta1.EventRepairHeld, 1, "Instance engine-0", "CrashLoopBackOff", "maxUnavailable: 0", "raise it to 1")
-		w.holds(v1beta1.GateBudget, "maxUnavailable: 0")
+		w.holds(v1beta1.GateBudget, "maxUnavailable: 0 no crash loop is repaired: raise it to 1 or more")
 		for _, e := range w.events {
 			if e.Reason == v1beta1.EventRepairHeld && !e.Warning {
 				t.Error("it is not a warning")

@@ -155,6 +155,26 @@ func TestRetry(t *testing.T) {
 		w.rows("0 Failed a", "1 Failed a")
 		w.block("b", "Backoff 1/1")
 	})
+	t.Run("an attempt that began in the very second of the failure is of its wave", func(t *testing.T) {
+		w := started(t, 2)
+		w.sick["b"] = "ErrImagePull"
+		w.target("b")
+		w.run(59 * time.Second)
+		w.in.MaxSurge = 2
+		// Two passes in one second: one opens the second update, the next sees the failure.
+		w.in.StuckGrace = 10 * time.Minute
+		w.later(time.Second)
+		w.pass()
+		w.in.StuckGrace = time.Minute
+		w.pass()
+		w.rows("0 Updating a>b Surge", "1 Failed a")
+		w.run(time.Minute)
+		w.settle()
+		w.told(v1beta1.EventInstanceFailed, 2)
+		if b := w.in.RetryBlocks[0]; b.CountedFailures != 1 {
+			t.Errorf("%+v", b)
+		}
+	})
 	t.Run("a straggler of the first wave does not spoil the second attempt", func(t *testing.T) {
 		w := started(t, 2)
 		w.in.MaxSurge, w.in.Relocations = 2, 0

@@ -34,17 +34,35 @@ func (e Encoded) Over(limit int) (bool, error) {
 	return size > limit, err
 }
 
-// What a value takes at most, with its key and punctuation where that is constant.
+// What a value takes at most: a 64-bit number, and a time in quotes.
 const (
-	numberAtMost    = 20
-	timeAtMost      = 40
-	groupAtMost     = len(`{"value":,"indexes":},`) + numberAtMost
-	columnsKeys     = 400 // the names of all columns
-	entryAtMost     = 160 // index, readySince and the names of the records
-	conditionAtMost = 130 + numberAtMost + timeAtMost
-	operationAtMost = 300 + 2*numberAtMost + 4*timeAtMost
-	failureAtMost   = 120 + numberAtMost + timeAtMost
+	numberAtMost = 20
+	timeAtMost   = len(`"2031-02-03T04:05:06Z"`)
+	columnsKeys  = 400 // the names of all columns and their punctuation
+	groupAtMost  = len(`{"value":,"indexes":},`) + numberAtMost
 )
+
+// present is the size of a field that is left out when it says nothing.
+func present(ok bool, key string, size int) int {
+	if !ok {
+		return 0
+	}
+	return len(`"":,`) + len(key) + size
+}
+
+func text(key, s string) int { return present(s != "", key, textAtMost(s)) }
+
+func number(key string, n int64) int { return present(n != 0, key, numberAtMost) }
+
+func instant(key string, t *metav1.Time) int { return present(t != nil, key, timeAtMost) }
+
+func texts(key string, list []string) int {
+	size := len("[]")
+	for _, s := range list {
+		size += 1 + textAtMost(s)
+	}
+	return present(len(list) > 0, key, size)
+}
 
 // textAtMost is the most that a string takes in quotes: an escape has six bytes.
 func textAtMost(s string) int {
@@ -83,30 +101,32 @@ func columnsAtMost(c *v1beta1.InstanceStatusColumns) int {
 }
 
 func entryOf(e *v1beta1.InstanceStatusEntry) int {
-	size := entryAtMost + conditionsOf(e.Conditions)
-	for _, a := range e.Announced {
-		size += 1 + textAtMost(a)
-	}
+	size := len(`{"index":,},`) + numberAtMost + instant("readySince", e.ReadySince) + texts("announced", e.Announced)
+	size += present(len(e.Conditions) > 0, "conditions", conditionsOf(e.Conditions))
 	if op := e.Operation; op != nil {
-		size += operationAtMost
-		for _, s := range [9]string{op.ID, string(op.Type), op.Step, op.TargetRevision, op.Reason, op.Waiting,
-			string(op.Strategy), op.FromNode, op.RequestUUID} {
-			size += textAtMost(s)
-		}
-		for _, node := range op.HintTargetNodes {
-			size += 1 + textAtMost(node)
-		}
+		size += present(true, "operation", operationOf(op))
 	}
 	if f := e.LastFailure; f != nil {
-		size += failureAtMost + textAtMost(f.PodName) + textAtMost(f.ContainerName) + textAtMost(f.Reason) + textAtMost(f.Message)
+		size += present(true, "lastFailure", len(`{"podName":}`)+textAtMost(f.PodName)+text("containerName", f.ContainerName)+
+			text("reason", f.Reason)+text("message", f.Message)+present(f.ExitCode != nil, "exitCode", numberAtMost)+instant("time", f.Time))
 	}
 	return size
 }
 
-func conditionsOf(list []metav1.Condition) (size int) {
+func operationOf(op *v1beta1.InstanceOperation) int {
+	size := len(`{"id":,"type":,"step":,"startedAt":,"lastProgressAt":}`) + textAtMost(op.ID) + textAtMost(string(op.Type)) + textAtMost(op.Step) + 2*timeAtMost
+	return size + instant("deadline", op.Deadline) + number("retryCount", int64(op.RetryCount)) + text("targetRevision", op.TargetRevision) +
+		text("reason", op.Reason) + text("waiting", op.Waiting) + instant("capacityRefusedAt", op.CapacityRefusedAt) +
+		text("strategy", string(op.Strategy)) + present(op.SurgeIndex != nil, "surgeIndex", numberAtMost) + text("fromNode", op.FromNode) +
+		texts("hintTargetNodes", op.HintTargetNodes) + text("requestUUID", op.RequestUUID)
+}
+
+func conditionsOf(list []metav1.Condition) int {
+	size := len("[]")
 	for i := range list {
 		c := &list[i]
-		size += conditionAtMost + textAtMost(c.Type) + textAtMost(string(c.Status)) + textAtMost(c.Reason) + textAtMost(c.Message)
+		size += len(`{"type":,"status":,"lastTransitionTime":,"reason":,"message":},`) + timeAtMost + number("observedGeneration", c.ObservedGeneration) +
+			textAtMost(c.Type) + textAtMost(string(c.Status)) + textAtMost(c.Reason) + textAtMost(c.Message)
 	}
 	return size
 }

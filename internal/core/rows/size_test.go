@@ -104,7 +104,7 @@ func TestOver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if most := columnsAtMost(e.Columns); most > 4*size {
+	if most := columnsAtMost(e.Columns); most > size*3/2 {
 		t.Errorf("the bound of %d bytes on %d is no use", most, size)
 	}
 	dense := Encoded{Encoding: v1beta1.InstanceStatusDenseV1, Rows: restingRows(10)}

@@ -33,7 +33,7 @@ const serviceYAML = `{
   "spec": {
     "deploymentMode": "OMENative", "model": {"name": "bench"}, "runtime": {"name": "bench"},
     "engine": {
-      "minReplicas": %d, "maxReplicas": %d,
+      "minReplicas": %d, "maxReplicas": %d, "autoscaler": {"class": "None"},
       "runner": {"name": "ome-container", "image": %q},
       "lifecycle": {"updateStrategy": {"type": "SurgeThenDrain", "rollingUpdate": {"maxSurge": "25%%"}}}
     }

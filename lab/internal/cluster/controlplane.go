@@ -96,6 +96,10 @@ const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
 rules:
+# What is asked of a count is told in full.
+- level: Request
+  verbs: [create, patch, update]
+  resources: [{group: ome.io, resources: [inferencereplicas, inferencereplicas/scale]}]
 - level: Metadata
 `
 

@@ -30,10 +30,13 @@ type request struct {
 		Name string `json:"username"`
 	} `json:"user"`
 	Object struct {
-		Resource  string `json:"resource"`
-		Namespace string `json:"namespace"`
-		Name      string `json:"name"`
+		Resource    string `json:"resource"`
+		Subresource string `json:"subresource"`
+		Namespace   string `json:"namespace"`
+		Name        string `json:"name"`
 	} `json:"objectRef"`
+	// Body is what was asked, of replicas and their scale.
+	Body json.RawMessage `json:"requestObject"`
 	Response struct {
 		Code int `json:"code"`
 	} `json:"responseStatus"`
