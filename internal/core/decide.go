@@ -36,10 +36,16 @@ func Decide(w World) Decision {
 		}
 	}
 	live := plan.Resolve(in.Spec)
+	if w.Service != nil {
+		if v, ok := w.Service.Annotations[v1beta1.RolloutRepinAnnotation]; ok {
+			in.Repin = &v
+		}
+	}
 	in.DefaultTolerance = w.Settings.Coordination.DefaultRatioTolerancePercent
 	takeCensus(&in, live, components)
 	run := rollout.Decide(in, live)
 	wake(&out, run.Wake)
+	out.RemoveAnnotations = run.Consumed
 
 	for _, c := range components {
 		c.project(&w, in.Pause)

@@ -90,7 +90,6 @@ var noEffectYet = []notYet{
 var requestsNotYet = []string{
 	v1beta1.RolloutPromoteAnnotation,
 	v1beta1.RolloutRollbackAnnotation,
-	v1beta1.RolloutRepinAnnotation,
 	v1beta1.RolloutResumeAnnotation,
 	v1beta1.MigrationRequestAnnotationPrefix,
 	v1beta1.RuntimeSyncAnnotation,

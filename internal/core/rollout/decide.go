@@ -44,6 +44,7 @@ func Decide(in Input, live plan.Resolution) Result {
 			openRun(&res, in, live)
 		}
 	}
+	repin(&res, in, live)
 	permit(&res, in, live)
 	if in.Previous != nil && says(st, in.Previous) {
 		res.Status = in.Previous // the very same object, which is cheap to compare

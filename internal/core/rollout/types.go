@@ -72,6 +72,8 @@ type Input struct {
 	// DefaultTolerance is a ratio's tolerance in percent where its group names none.
 	DefaultTolerance int32
 	Members          []Member
+	// Repin is the request to take the live plan into the open run; nil when there is none.
+	Repin *string
 }
 
 // Permit is what one component may do.
@@ -93,6 +95,8 @@ type Result struct {
 	Configured bool
 	Permits    map[v1beta1.ComponentType]Permit
 	Events     []instance.Event
+	// Consumed are the service's mailboxes that this pass answered, by annotation and value.
+	Consumed map[string]string
 	// Wake is when a soak ends.
 	Wake time.Time
 	// ParkReason and ParkMessage say why no plan could be pinned; empty otherwise.
