@@ -62,7 +62,7 @@ func (s *sender) tally(c v1beta1.ComponentType) *tally {
 // unaccepted notes that a write failed, and why when it was refused.
 func (s *sender) unaccepted(w *Write, refusedWith string) {
 	if w.Kind == WriteScaler {
-		s.scalerUnaccepted(w, refusedWith)
+		s.scalerUnaccepted(w, core.ScalerRefusal{Text: cleaned(refusedWith)})
 		return
 	}
 	if w.Component == "" {

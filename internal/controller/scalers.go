@@ -165,14 +165,14 @@ func (p *pass) scalerPatch(s core.Scaler) (*Write, error) {
 }
 
 // scalerUnaccepted notes that a scaler's write failed, and why when it was refused.
-func (s *sender) scalerUnaccepted(w *Write, refusedWith string) {
+func (s *sender) scalerUnaccepted(w *Write, why core.ScalerRefusal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.scalers == nil {
-		s.scalers = map[v1beta1.ComponentType]string{}
+		s.scalers = map[v1beta1.ComponentType]core.ScalerRefusal{}
 	}
-	if refusedWith != "" || s.scalers[w.Component] == "" {
-		s.scalers[w.Component] = cleaned(refusedWith)
+	if why.Text != "" || s.scalers[w.Component].Text == "" {
+		s.scalers[w.Component] = why
 	}
 }
 
@@ -182,13 +182,13 @@ func (p *pass) settleScalers(now time.Time) {
 	if !p.scaled {
 		return
 	}
-	known, next := p.state.scalers, map[v1beta1.ComponentType]string{}
-	for c, text := range p.sender.scalers {
-		if text == "" {
-			text = known[c] // this time it failed otherwise
+	known, next := p.state.scalers, map[v1beta1.ComponentType]core.ScalerRefusal{}
+	for c, why := range p.sender.scalers {
+		if why.Text == "" {
+			why = known[c] // this time it failed otherwise
 		}
-		if text != "" {
-			next[c] = text
+		if why.Text != "" {
+			next[c] = why
 		}
 	}
 	if !maps.Equal(known, next) {

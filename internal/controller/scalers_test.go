@@ -83,11 +83,11 @@ func TestRefusedScaler(t *testing.T) {
 	}
 	told := func() string {
 		for _, c := range b.world.Components {
-			if c.Refusal != "" || c.Type != v1beta1.EngineComponent && c.ScalerRefusal != "" {
-				t.Errorf("%s was told more than it should: %q %q", c.Type, c.Refusal, c.ScalerRefusal)
+			if c.Refusal != "" || c.Type != v1beta1.EngineComponent && c.ScalerRefusal.Text != "" {
+				t.Errorf("%s was told more than it should: %q %q", c.Type, c.Refusal, c.ScalerRefusal.Text)
 			}
 		}
-		return b.world.Components[0].ScalerRefusal
+		return b.world.Components[0].ScalerRefusal.Text
 	}
 	answer := error(apierrors.NewForbidden(schema.GroupResource{Resource: "horizontalpodautoscalers"}, "svc-engine", errors.New("it is Tuesday")))
 	b.writer.answer = func(w *Write) error {
@@ -134,8 +134,9 @@ func TestForeignScaler(t *testing.T) {
 	if _, err := b.next(t); err == nil {
 		t.Fatal("no error")
 	}
-	if _, err := b.next(t); err == nil || !strings.Contains(b.world.Components[0].ScalerRefusal, "HorizontalPodAutoscaler ns/svc-engine is not controlled by expected owner: nothing owns it; delete or rename it") {
-		t.Errorf("%v, told %q", err, b.world.Components[0].ScalerRefusal)
+	if _, err := b.next(t); err == nil || b.world.Components[0].ScalerRefusal != (core.ScalerRefusal{Taken: true,
+		Text: "HorizontalPodAutoscaler ns/svc-engine is not controlled by expected owner: nothing owns it; delete or rename it"}) {
+		t.Errorf("%v, told %+v", err, b.world.Components[0].ScalerRefusal)
 	}
 	for _, line := range b.writer.log() {
 		if line != "scaler create svc-engine" {

@@ -48,7 +48,7 @@ type sender struct {
 	sent       int
 	told       map[WriteKind]bool
 	// scalers are those whose write was not accepted, with the reason when it was refused.
-	scalers map[v1beta1.ComponentType]string
+	scalers map[v1beta1.ComponentType]core.ScalerRefusal
 	// scaled is set once the pass got to them.
 	scaled  bool
 	tallies map[v1beta1.ComponentType]*tally
@@ -171,6 +171,8 @@ func (s *sender) taken(ctx context.Context, w *Write, o object, cause error) err
 	err = fmt.Errorf("%s exists and does not belong to InferenceService %s (%s); delete or rename it", o, s.key, ownerOf(obj))
 	if w.Kind == WriteScaler {
 		err = fmt.Errorf("%s is not controlled by expected owner: %s; delete or rename it", o, ownerOf(obj))
+		s.scalerUnaccepted(w, core.ScalerRefusal{Taken: true, Text: cleaned(err.Error())})
+		return s.failed(errors.Join(err, cause))
 	}
 	s.unaccepted(w, err.Error())
 	s.tell(o, w, err)
@@ -213,6 +215,9 @@ func ownerOf(obj client.Object) string {
 // tell reports a refused write as an event: nothing in status may say so yet.
 // One of a kind is enough for a pass.
 func (s *sender) tell(o object, w *Write, err error) {
+	if w.Kind == WriteScaler {
+		return // core does, once
+	}
 	s.mu.Lock()
 	told := s.told[w.Kind]
 	if s.told == nil {

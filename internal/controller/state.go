@@ -39,7 +39,7 @@ type keyState struct {
 	// refusals are the last refused writes, until they are accepted or no longer asked for.
 	refusals map[v1beta1.ComponentType]refusal
 	// scalers are the same of the components' scalers, which concern nothing else of them.
-	scalers map[v1beta1.ComponentType]string
+	scalers map[v1beta1.ComponentType]core.ScalerRefusal
 	// refusedPods are the refused creations that are still wanted, by pod name.
 	refusedPods map[v1beta1.ComponentType]map[string]refusedPod
 	// undecodable is why a replica's rows could not be read, oversized that its status

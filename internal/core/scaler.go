@@ -22,6 +22,13 @@ type Scaler struct {
 	ScaledObject *keda.ScaledObject
 }
 
+// ScalerRefusal is a scaler's write that was turned down.
+type ScalerRefusal struct {
+	// Taken is true when an object that no cache shows has the scaler's name.
+	Taken bool
+	Text  string
+}
+
 const (
 	// scalerMark records which spec was written. The API server and KEDA fill in defaults
 	// there, so a field that a person took out of the service can't be seen otherwise.
@@ -167,7 +174,7 @@ func scalers(w *World, components []*component, out *Decision) {
 	keep := map[string]bool{}
 	for _, c := range components {
 		c.scale(w, out, keep)
-		if p := c.scalerProblem(w); p != nil && p.reason == reasonScalerNotOurs && !c.told(w, p) {
+		if p := c.scalerProblem(w); p != nil && (p.reason == reasonScalerNotOurs || p.reason == reasonScalerRefused) && !c.told(w, p) {
 			out.Events = append(out.Events, Event{Warning: true, Reason: p.reason, Message: p.message})
 		}
 	}
@@ -362,8 +369,10 @@ func (c *component) scalerProblem(w *World) *problem {
 		p.reason, p.message = reasonScalerNotOurs, name+" is not controlled by expected owner; delete or rename it"
 	case at == leaving:
 		p.reason, p.message = reasonScalerLeaving, name+" is on its way out; its successor follows"
-	case c.ScalerRefusal != "":
-		p.reason, p.message = reasonScalerRefused, name+": "+c.ScalerRefusal
+	case c.ScalerRefusal.Taken:
+		p.reason, p.message = reasonScalerNotOurs, c.ScalerRefusal.Text
+	case c.ScalerRefusal.Text != "":
+		p.reason, p.message = reasonScalerRefused, name+": "+c.ScalerRefusal.Text
 	default:
 		return nil
 	}

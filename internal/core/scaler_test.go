@@ -501,8 +501,10 @@ func TestWhatStandsInTheWay(t *testing.T) {
 			"HorizontalPodAutoscaler svc-engine is not controlled by expected owner; delete or rename it", 1},
 		"an earlier service's HPA": {"HPA", func(w *World) { w.Scalers = append(w.Scalers, earlier) }, "WaitingForTeardown",
 			"HorizontalPodAutoscaler svc-engine is on its way out; its successor follows", 0},
-		"refused": {"HPA", func(w *World) { w.engine().ScalerRefusal = "it is Tuesday" }, "ScalerRefused",
-			"HorizontalPodAutoscaler svc-engine: it is Tuesday", 0},
+		"refused": {"HPA", func(w *World) { w.engine().ScalerRefusal.Text = "it is Tuesday" }, "ScalerRefused",
+			"HorizontalPodAutoscaler svc-engine: it is Tuesday", 1},
+		"an HPA that no cache shows": {"HPA", func(w *World) { w.engine().ScalerRefusal = ScalerRefusal{Taken: true, Text: "it is theirs"} }, "ScalerNotOurs",
+			"it is theirs", 1},
 		"no KEDA": {"KEDA", func(w *World) { w.KEDAServed = false }, "KEDANotInstalled",
 			"this cluster serves no ScaledObject of keda.sh: install KEDA and restart ome-manager, or use another autoscaler.class; the count stays", 0},
 	}
@@ -513,7 +515,7 @@ func TestWhatStandsInTheWay(t *testing.T) {
 			test.change(&w)
 			d := decided(t, w)
 			for _, m := range moves(d) {
-				if m != "create HPA svc-engine" || test.reason != "ScalerRefused" {
+				if m != "create HPA svc-engine" || w.engine().ScalerRefusal.Text == "" {
 					t.Errorf("move: %s", m)
 				}
 			}

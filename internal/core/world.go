@@ -76,9 +76,9 @@ type Component struct {
 	// last asked for, by pod name. A creation that was accepted, or is no longer asked
 	// for, leaves the map.
 	RefusedPods map[string]Refusal
-	// ScalerRefusal is the text with which the API server last refused a write of the
-	// component's scaler. It concerns nothing else of the component.
-	ScalerRefusal string
+	// ScalerRefusal is why the last write of the component's scaler was turned down; its
+	// text is empty when none was. It concerns nothing else of the component.
+	ScalerRefusal ScalerRefusal
 	// Routed holds the UIDs of pods that some EndpointSlice of a routing Service
 	// still offers as ready. Services that publish unready pods don't count.
 	Routed map[types.UID]bool

@@ -326,6 +326,9 @@ func lives(t *rapid.T) {
 		c.DeleteService()
 	}
 	err := c.Settle(20000)
+	for err == nil && c.ReleaseAll() { // one revision of each component at a time
+		err = c.Settle(20000)
+	}
 	if err == nil {
 		err = c.Rested()
 	}

@@ -47,7 +47,7 @@ func (c *Cluster) settle(limit int, horizon time.Duration) error {
 			return c.quiet()
 		}
 		later := max(time.Millisecond, next.Sub(c.Now))
-		if later >= 10*time.Second {
+		if later >= 10*time.Second && c.Coverage == nil {
 			c.logf("-- %s later", later.Round(time.Second))
 		}
 		c.Advance(later)

@@ -160,13 +160,16 @@ func (c *Cluster) Release(kind v1beta1.ComponentType, revision string) {
 	c.logf("user: release %s", kind)
 }
 
-// ReleaseAll asks so for whatever is held.
-func (c *Cluster) ReleaseAll() {
+// ReleaseAll asks so for the first held revision of each component; it is true when
+// there was one.
+func (c *Cluster) ReleaseAll() (any bool) {
 	for _, kind := range order {
 		if name := c.Held(kind); name != "" {
 			c.Release(kind, name)
+			any = true
 		}
 	}
+	return any
 }
 
 // Held is the first revision of a component that used up its attempts.

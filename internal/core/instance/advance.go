@@ -56,6 +56,9 @@ func (d *decider) atRest(row *v1beta1.InstanceStatus) {
 		row.ActiveOrdinal, row.RunningRevision = 1-row.ActiveOrdinal, d.revisionOf(other.hash)
 		active, other = other, active
 	case !active.live() && other.live():
+		if d.in.Frozen {
+			return
+		}
 		d.open(row, v1beta1.OperationUpdate, v1beta1.StepDrain, row.RunningRevision, "its pod is of no known revision")
 		d.advanceUpdate(row)
 		return
@@ -63,7 +66,7 @@ func (d *decider) atRest(row *v1beta1.InstanceStatus) {
 		d.lost(row, active)
 		return
 	}
-	if (other != nil && !other.terminating) || len(s.strays) > 0 {
+	if ((other != nil && !other.terminating) || len(s.strays) > 0) && !d.in.Frozen {
 		d.open(row, v1beta1.OperationUpdate, v1beta1.StepSurge, row.RunningRevision, "an extra pod")
 		d.advanceUpdate(row)
 		return
@@ -71,8 +74,10 @@ func (d *decider) atRest(row *v1beta1.InstanceStatus) {
 	if active.hash != d.hashOf(row.RunningRevision) && d.revisionOf(active.hash) != "" {
 		// It was changed in place and the row left it half way.
 		if active.transition() != nil {
-			d.openInPlace(row, row.RunningRevision, "back to the revision that runs")
-			d.advanceInPlace(row)
+			if !d.in.Frozen {
+				d.openInPlace(row, row.RunningRevision, "back to the revision that runs")
+				d.advanceInPlace(row)
+			}
 			return
 		}
 		row.RunningRevision = d.revisionOf(active.hash)

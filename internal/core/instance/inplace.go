@@ -69,7 +69,8 @@ func (d *decider) advanceInPlace(row *v1beta1.InstanceStatus) {
 	d.retargetInPlace(row, p)
 	op := row.Operation
 	d.removeStrays(s, op)
-	if !p.live() {
+	if !p.live() || p.unschedulable {
+		// What finds no node may find one made anew: images are not all that it asks for.
 		d.toRebuild(row)
 		return
 	}

@@ -390,7 +390,7 @@ func (d *decider) openUpdate(row *v1beta1.InstanceStatus, b *budgets) (why *Hold
 	_, inPlace := d.images(from, target)
 	// A pod that was changed to the target and failed there is tried again as it is.
 	inPlace = inPlace || (from == target && active.live() && active.transition() != nil)
-	inPlace = inPlace && d.in.Strategy != v1beta1.RecreatePod && active.live() && len(s.strays) == 0 && !s.bySlot[1-row.ActiveOrdinal].live()
+	inPlace = inPlace && d.in.Strategy != v1beta1.RecreatePod && active.live() && !active.unschedulable && len(s.strays) == 0 && !s.bySlot[1-row.ActiveOrdinal].live()
 	if d.in.Strategy == v1beta1.InPlaceOnly && !inPlace && active.live() {
 		if d.once(row, v1beta1.EventInPlaceUpdateNotPossible, d.in.Target.Hash) {
 			d.warn(v1beta1.EventInPlaceUpdateNotPossible, "Instance %s-%d stays on revision %s: revision %s differs from it by more than container images",
