@@ -303,6 +303,20 @@ func TestAdmissionOrder(t *testing.T) {
 		w.settle()
 		w.holds("")
 	})
+	t.Run("one that needs a slot does not keep the one that holds it from starting", func(t *testing.T) {
+		w := started(t, 2)
+		w.in.MaxSurge = 2
+		w.sick["b"] = "ErrImagePull"
+		w.target("b")
+		w.run(time.Minute)
+		w.settle()
+		w.rows("0 Failed a", "1 Failed a")
+		w.lose("1/1")
+		w.in.MaxSurge = 1
+		w.run(time.Minute)
+		w.settle()
+		w.rows("0 Updating a>b Surge", "1 Failed a")
+	})
 	t.Run("candidates: Failed ones, broken ones, those that do not serve, then the highest index", func(t *testing.T) {
 		w := started(t, 5)
 		w.strategy(v1beta1.RecreatePod)

@@ -323,6 +323,28 @@ func TestRetry(t *testing.T) {
 			t.Errorf("%v", w.summaries())
 		}
 	})
+	t.Run("an attempt that has no pod yet gets none once its revision is held", func(t *testing.T) {
+		w := started(t, 2)
+		w.in.MaxSurge, w.in.Retry.MaxAttempts = 2, 1
+		w.refuse = func(p *corev1.Pod) *Refusal {
+			if p.Name == "svc-engine-0-default-1" {
+				return &Refusal{Kind: RefusedQuota, Text: "full"}
+			}
+			return nil
+		}
+		w.sick["b"] = "ErrImagePull"
+		w.target("b")
+		w.run(time.Minute)
+		w.settle()
+		w.block("b", "Held 1/1")
+		w.rows("0 Failed a", "1 Failed a")
+		w.refuse, w.all = nil, nil
+		w.run(time.Hour)
+		w.allCalls()
+		if w.serving() != 2 {
+			t.Errorf("%v", w.podNames())
+		}
+	})
 	t.Run("an attempt that is scaled down gives its turn to another", func(t *testing.T) {
 		w := started(t, 2)
 		w.sick["b"] = "ErrImagePull"

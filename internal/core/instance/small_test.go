@@ -137,9 +137,9 @@ func TestRowsStaySmall(t *testing.T) {
 	for range 60 {
 		w.crash("0/0", "ome-container")
 		w.run(6 * time.Minute)
-	}
-	if n := len(w.row(0).Announced); n > 16 {
-		t.Errorf("%d announcements", n)
+		if n := len(w.row(0).Announced); n > 16 {
+			t.Fatalf("%d announcements", n)
+		}
 	}
 	if got := w.row(0).Incarnation; got != 61 {
 		t.Errorf("incarnation %d", got)

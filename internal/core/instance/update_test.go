@@ -215,6 +215,20 @@ func TestRecreatePod(t *testing.T) {
 		w.run(5 * time.Minute)
 		w.rows("0 Ready b incarnation 2", "1 Ready b incarnation 2", "2 Ready b incarnation 2")
 	})
+	t.Run("a new pod that serves already is not given up for the next revision before its turn", func(t *testing.T) {
+		w := started(t, 2)
+		w.strategy(v1beta1.RecreatePod)
+		w.in.MinReady, w.floor = time.Minute, 1
+		w.target("b")
+		w.run(10 * time.Second)
+		w.rows("0 Ready a", "1 Updating a>b Drain incarnation 2")
+		w.target("c")
+		w.settle()
+		w.rows("0 Ready a", "1 Updating a>b Drain incarnation 2")
+		w.never("Unserve 1/0 b")
+		w.run(10 * time.Minute)
+		w.rows("0 Ready c incarnation 2", "1 Ready c incarnation 3")
+	})
 	t.Run("a budget that is not set takes everything down", func(t *testing.T) {
 		w := started(t, 4)
 		w.strategy(v1beta1.RecreatePod)
