@@ -222,7 +222,9 @@ func (c *Cluster) applyComponent(w core.World, cd *core.ComponentDecision) {
 	c.forgetRefusals(cd)
 	for _, a := range cd.Pods {
 		if c.lost("%s %s", a.Verb, a.Pod.Name) {
-			c.happens("write lost", a.Pod)
+			if a.Operation != "" {
+				c.happens("write lost", a.Pod)
+			}
 			continue
 		}
 		if !c.Unchecked {

@@ -93,6 +93,9 @@ func (c *Cluster) happens(event string, p *corev1.Pod) {
 		return
 	}
 	kind := v1beta1.ComponentType(p.Labels[v1beta1.ComponentLabel])
+	if !owned(p, c.actual.replicas[kind]) {
+		return
+	}
 	for _, row := range c.Rows(kind) {
 		if row.Index == index(p) {
 			c.Coverage.add(Cell{row.Phase, event, c.Pieces[kind].strategy()})

@@ -163,6 +163,23 @@ func actions(t *rapid.T, c *Cluster) map[string]func(*rapid.T) {
 				c.Pass()
 			}
 		},
+		"deletes lost": func(*rapid.T) {
+			c.Lose = func(write string) bool { return strings.HasPrefix(write, "Delete ") }
+			c.Pass()
+			c.Lose = nil
+			for _, p := range c.Pods() {
+				c.Admit(p.Name)
+				c.Start(p.Name)
+			}
+		},
+		"lost under a freeze": func(t *rapid.T) {
+			c.Pause("freeze")
+			if name := somePod(t, c); name != "" {
+				c.Evict(name)
+			}
+			c.SyncAll()
+			c.Pass()
+		},
 		"see one kind":   func(t *rapid.T) { c.Sync(rapid.SampledFrom(Kinds).Draw(t, "kind")) },
 		"see everything": func(*rapid.T) { c.SyncAll() },
 		"start all":      func(*rapid.T) { startAll(c) },
