@@ -98,6 +98,7 @@ func (s *slots) all(do func(*pod)) {
 func census(in *Input) map[int32]*slots {
 	byIndex := make(map[int32]*slots, len(in.Rows)+8)
 	pods := make([]pod, 0, len(in.Pods))
+	slab := make([]slots, 0, len(in.Rows)+8) // one allocation for nearly all
 	for _, obj := range in.Pods {
 		if !ownedBy(obj, in) {
 			continue
@@ -110,7 +111,8 @@ func census(in *Input) map[int32]*slots {
 		p := &pods[len(pods)-1]
 		s := byIndex[int32(index)]
 		if s == nil {
-			s = &slots{}
+			slab = append(slab, slots{})
+			s = &slab[len(slab)-1]
 			byIndex[int32(index)] = s
 		}
 		s.listed++

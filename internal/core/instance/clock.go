@@ -66,7 +66,7 @@ func (d *decider) judge(row *v1beta1.InstanceStatus) bool {
 	}
 	if slot := d.building(row); slot >= 0 && d.held(op.TargetRevision) && d.podsOf(row.Index).bySlot[slot] == nil {
 		// The revision was held before this attempt made its pod: it gets none.
-		row.Phase = v1beta1.InstanceFailed
+		row.Phase, d.openKnown = v1beta1.InstanceFailed, false
 		if op.Type != v1beta1.OperationRestart {
 			d.forget(row)
 			row.Operation, row.TargetRevision = nil, ""

@@ -28,6 +28,7 @@ func Decide(in Input) Result {
 		d.advance(&d.rows[i])
 	}
 	d.rows = slices.DeleteFunc(d.rows, func(r v1beta1.InstanceStatus) bool { return d.gone[r.Index] })
+	d.openKnown = false
 
 	d.openRetries()
 	d.openRepairs()
@@ -52,6 +53,9 @@ type decider struct {
 	taken map[int32]bool
 	// gone are rows whose last pod left.
 	gone map[int32]bool
+	// openCount is the number of open operations while openKnown is set.
+	openCount int32
+	openKnown bool
 	// started and drained are what this pass spent of the quotas.
 	started, drained int32
 	// kept are the Instances that the partition keeps on their revision.
@@ -96,6 +100,9 @@ func (d *decider) wakeSoon() { d.res.Wake = d.in.Now }
 // open commits a new operation to the row.
 func (d *decider) open(row *v1beta1.InstanceStatus, kind v1beta1.InstanceOperationType, step, target, reason string) {
 	d.forget(row)
+	if d.openKnown && !isOpen(row) {
+		d.openCount++
+	}
 	d.ids++
 	now := metav1.NewTime(d.in.Now)
 	op := &v1beta1.InstanceOperation{
@@ -157,6 +164,9 @@ func (d *decider) settle(row *v1beta1.InstanceStatus, revision string) {
 	}
 	d.relocated(row.Index)
 	d.forget(row)
+	if d.openKnown && isOpen(row) {
+		d.openCount--
+	}
 	row.Phase, row.RunningRevision = v1beta1.InstanceReady, revision
 	row.TargetRevision, row.Operation, row.ReadySince = "", nil, nil
 }

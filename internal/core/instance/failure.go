@@ -127,7 +127,7 @@ func (d *decider) fail(row *v1beta1.InstanceStatus, f *failure) {
 		d.in.Component, row.Index, op.Type, op.TargetRevision, last.Reason, because(last.Message))
 	if op.Type == v1beta1.OperationRestart {
 		// Its pods stay for inspection, and it heals by itself when they come up.
-		row.Phase = v1beta1.InstanceFailed
+		row.Phase, d.openKnown = v1beta1.InstanceFailed, false
 		op = d.edit(row)
 		op.Deadline, op.Waiting = nil, ""
 		d.retryFailed(op.TargetRevision, op, f)
@@ -138,6 +138,7 @@ func (d *decider) fail(row *v1beta1.InstanceStatus, f *failure) {
 	}
 	d.forget(row)
 	row.Phase, row.Operation, row.TargetRevision = v1beta1.InstanceFailed, nil, ""
+	d.openKnown = false
 	d.retryFailed(op.TargetRevision, op, f)
 }
 

@@ -258,13 +258,22 @@ func (d *decider) hold(h *Hold) {
 
 // openOperations counts those at work: what a failed restart keeps on its row is replaced
 // by whatever comes next, and must not keep it from coming.
-func (d *decider) openOperations() (n int32) {
-	for i := range d.rows {
-		if d.rows[i].Operation != nil && d.rows[i].Phase != v1beta1.InstanceFailed {
-			n++
+func (d *decider) openOperations() int32 {
+	if !d.openKnown {
+		d.openCount, d.openKnown = 0, true
+		for i := range d.rows {
+			if isOpen(&d.rows[i]) {
+				d.openCount++
+			}
 		}
 	}
-	return n
+	return d.openCount
+}
+
+// isOpen is true for a row with work under way; a Failed one keeps its operation to be
+// looked at, and works on nothing.
+func isOpen(row *v1beta1.InstanceStatus) bool {
+	return row.Operation != nil && row.Phase != v1beta1.InstanceFailed
 }
 
 // openUpdates starts updates within the budget: Instances that don't serve first,
@@ -286,9 +295,7 @@ func (d *decider) openUpdates() {
 		d.res.Hold = d.in.StartHold
 		return
 	}
-	slices.SortStableFunc(candidates, func(a, b *v1beta1.InstanceStatus) int {
-		return cmp.Or(cmp.Compare(d.urgency(a), d.urgency(b)), cmp.Compare(b.Index, a.Index))
-	})
+	d.sortByUrgency(candidates)
 	b := budgets{surge: d.slotsUsed(), unavailable: d.unavailable(), opened: d.openOperations()}
 	for _, row := range candidates {
 		if d.in.MaxOpen > 0 && b.opened >= d.in.MaxOpen {
@@ -321,6 +328,25 @@ func (d *decider) startQuota(row *v1beta1.InstanceStatus) *Hold {
 
 // budgets are what openUpdates spends.
 type budgets struct{ surge, unavailable, opened int32 }
+
+// sortByUrgency puts what is most urgent first and, among equals, the highest index.
+// Each row is looked at once, and not at each comparison.
+func (d *decider) sortByUrgency(rows []*v1beta1.InstanceStatus) {
+	type ranked struct {
+		urgency int
+		row     *v1beta1.InstanceStatus
+	}
+	order := make([]ranked, len(rows))
+	for i, row := range rows {
+		order[i] = ranked{d.urgency(row), row}
+	}
+	slices.SortFunc(order, func(a, b ranked) int {
+		return cmp.Or(cmp.Compare(a.urgency, b.urgency), cmp.Compare(b.row.Index, a.row.Index))
+	})
+	for i := range order {
+		rows[i] = order[i].row
+	}
+}
 
 // urgency sorts what costs no budget before what does, and what failed before the rest:
 // a candidate that the budget denies must not keep a free one from starting, least of

@@ -147,6 +147,7 @@ func (d *decider) advanceRestart(row *v1beta1.InstanceStatus) {
 // revive carries on with a failed restart whose pod came up after all.
 func (d *decider) revive(row *v1beta1.InstanceStatus) {
 	op := d.edit(row)
+	d.openKnown = false
 	row.Phase, op.Deadline = v1beta1.InstanceRestarting, d.newDeadline(op.Type)
 	d.advanceRebuild(row)
 }
