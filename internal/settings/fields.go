@@ -57,9 +57,9 @@ type settingsT = config.Settings
 
 // fields lists everything that is read, in the order problems are reported.
 var fields = concat(
-	notUsed(
+	[]field{
 		newField("coordination", "defaultRatioTolerancePercent", func(s *settingsT) *int32 { return &s.Coordination.DefaultRatioTolerancePercent }, count(0, 100)),
-	),
+	},
 	[]field{
 		newField("deploy", "defaultDeploymentMode", func(s *settingsT) *string { return new(string) }, oneOf("RawDeployment")),
 		newField("deploy", "minReadySeconds", func(s *settingsT) *int32 { return &s.Deploy.MinReadySeconds }, orOff(count(0, math.MaxInt32))),
