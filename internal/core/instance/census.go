@@ -95,8 +95,8 @@ func (s *slots) all(do func(*pod)) {
 }
 
 // census sorts the component's pods by Instance. Pods of another owner are not ours.
-func census(in *Input) map[int32]*slots {
-	byIndex := make(map[int32]*slots, len(in.Rows)+8)
+func census(in *Input) slotTable {
+	byIndex := newSlotTable(len(in.Rows))
 	pods := make([]pod, 0, len(in.Pods))
 	slab := make([]slots, 0, len(in.Rows)+8) // one allocation for nearly all
 	for _, obj := range in.Pods {
@@ -109,11 +109,11 @@ func census(in *Input) map[int32]*slots {
 		}
 		pods = append(pods, observe(obj, in))
 		p := &pods[len(pods)-1]
-		s := byIndex[int32(index)]
+		s := byIndex.get(int32(index))
 		if s == nil {
 			slab = append(slab, slots{})
 			s = &slab[len(slab)-1]
-			byIndex[int32(index)] = s
+			byIndex.put(int32(index), s)
 		}
 		s.listed++
 		if p.ordinal < 0 || p.ordinal > 1 || s.bySlot[p.ordinal] != nil {
@@ -123,6 +123,45 @@ func census(in *Input) map[int32]*slots {
 		s.bySlot[p.ordinal] = p
 	}
 	return byIndex
+}
+
+// slotTable finds the slots of an index. Indexes are nearly always small and close
+// together, so most of them are places in a list; the others are in a map.
+type slotTable struct {
+	dense  []*slots
+	sparse map[int32]*slots
+}
+
+func newSlotTable(rows int) slotTable { return slotTable{dense: make([]*slots, 2*rows+8)} }
+
+func (t *slotTable) get(index int32) *slots {
+	if index >= 0 && int(index) < len(t.dense) {
+		return t.dense[index]
+	}
+	return t.sparse[index]
+}
+
+func (t *slotTable) put(index int32, s *slots) {
+	if index >= 0 && int(index) < len(t.dense) {
+		t.dense[index] = s
+		return
+	}
+	if t.sparse == nil {
+		t.sparse = map[int32]*slots{}
+	}
+	t.sparse[index] = s
+}
+
+// indexes lists those that have slots, in no order.
+func (t *slotTable) indexes(do func(index int32)) {
+	for i, s := range t.dense {
+		if s != nil {
+			do(int32(i))
+		}
+	}
+	for i := range t.sparse {
+		do(i)
+	}
 }
 
 func ownedBy(obj *corev1.Pod, in *Input) bool {

@@ -17,7 +17,7 @@ func Decide(in Input) Result {
 	d := decider{in: &in, byIndex: census(&in)}
 	d.res.RetryBlocks, d.res.Migrations = in.RetryBlocks, in.Migrations
 	d.rows = slices.Clone(in.Rows)
-	slices.SortStableFunc(d.rows, func(a, b v1beta1.InstanceStatus) int { return cmp.Compare(a.Index, b.Index) })
+	d.sortRows()
 
 	d.adoptUnaccounted()
 	d.mailboxes()
@@ -48,7 +48,7 @@ type decider struct {
 	in      *Input
 	res     Result
 	rows    []v1beta1.InstanceStatus
-	byIndex map[int32]*slots
+	byIndex slotTable
 	// taken are Instances that updates take out of rotation in this pass.
 	taken map[int32]bool
 	// gone are rows whose last pod left.
@@ -73,7 +73,7 @@ type decider struct {
 var noPods slots
 
 func (d *decider) podsOf(index int32) *slots {
-	if s := d.byIndex[index]; s != nil {
+	if s := d.byIndex.get(index); s != nil {
 		return s
 	}
 	return &noPods
@@ -200,15 +200,15 @@ func (d *decider) mayStart() bool { return !d.in.Paused && d.in.StartHold == nil
 
 // adoptUnaccounted gives each pod without a row a row that removes it.
 func (d *decider) adoptUnaccounted() {
-	known := make(map[int32]bool, len(d.rows))
-	for i := range d.rows {
-		known[d.rows[i].Index] = true
-	}
 	var strays []int32
-	for index := range d.byIndex {
-		if !known[index] {
+	d.byIndex.indexes(func(index int32) {
+		_, known := slices.BinarySearchFunc(d.rows, index, func(r v1beta1.InstanceStatus, i int32) int { return cmp.Compare(r.Index, i) })
+		if !known {
 			strays = append(strays, index)
 		}
+	})
+	if len(strays) == 0 {
+		return
 	}
 	slices.Sort(strays)
 	for _, index := range strays {
@@ -216,5 +216,13 @@ func (d *decider) adoptUnaccounted() {
 		d.open(&row, v1beta1.OperationDelete, v1beta1.StepDrain, "", "a pod that no Instance accounts for")
 		d.rows = append(d.rows, row)
 	}
-	slices.SortStableFunc(d.rows, func(a, b v1beta1.InstanceStatus) int { return cmp.Compare(a.Index, b.Index) })
+	d.sortRows()
+}
+
+// sortRows puts the rows into the order of their indexes, in which they nearly always are.
+func (d *decider) sortRows() {
+	by := func(a, b v1beta1.InstanceStatus) int { return cmp.Compare(a.Index, b.Index) }
+	if !slices.IsSortedFunc(d.rows, by) {
+		slices.SortStableFunc(d.rows, by)
+	}
 }

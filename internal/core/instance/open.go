@@ -205,13 +205,18 @@ func (d *decider) openCreates() {
 	if d.in.Paused {
 		return
 	}
-	used := make(map[int32]bool, len(d.rows))
 	var have int32
 	for i := range d.rows {
-		used[d.rows[i].Index] = true
 		if d.rows[i].Phase != v1beta1.InstanceDeleting {
 			have++
 		}
+	}
+	if have >= d.in.Desired {
+		return
+	}
+	used := make(map[int32]bool, len(d.rows))
+	for i := range d.rows {
+		used[d.rows[i].Index] = true
 	}
 	next, made := int32(0), int32(0)
 	for ; have < d.in.Desired; have++ {
@@ -228,7 +233,7 @@ func (d *decider) openCreates() {
 			d.wakeSoon() // the rest in the next pass
 			break
 		}
-		for used[next] || d.byIndex[next] != nil {
+		for used[next] || d.byIndex.get(next) != nil {
 			next++
 		}
 		used[next] = true
@@ -239,7 +244,7 @@ func (d *decider) openCreates() {
 		d.rows = append(d.rows, row)
 		d.advanceCreate(&d.rows[len(d.rows)-1])
 	}
-	slices.SortStableFunc(d.rows, func(a, b v1beta1.InstanceStatus) int { return cmp.Compare(a.Index, b.Index) })
+	d.sortRows()
 }
 
 func (d *decider) full() bool { return d.in.MaxOpen > 0 && d.openOperations() >= d.in.MaxOpen }
