@@ -25,6 +25,9 @@ func (c *Cluster) Pass() core.Decision {
 	d := core.Decide(w)
 	c.wake = d.Wake
 	c.apply(w, d)
+	if !c.Unchecked {
+		c.book.watch(c, &w)
+	}
 	c.retryLater()
 	return d
 }

@@ -10,6 +10,7 @@ import (
 
 	"ome.io/ome/api/v1beta1"
 	"ome.io/ome/internal/core"
+	"ome.io/ome/internal/core/instance"
 	"ome.io/ome/internal/core/revision"
 	"ome.io/ome/internal/core/rollout"
 	"ome.io/ome/internal/core/rows"
@@ -20,8 +21,10 @@ import (
 type book struct {
 	// admitted is the surge budget at the moment an operation was stored, by its ID.
 	admitted map[string]int32
-	// clock is how long an operation's clock ran, by its ID.
+	// clock is how long an operation's clock ran, by its ID, not counting the time for
+	// which the last pass saw something hold it from outside.
 	clock map[string]time.Duration
+	held  map[string]bool
 	// images are the images by container of each revision, by its name.
 	images map[string]map[string]string
 	// rendered is what the component looked like when its update revision was last
@@ -56,8 +59,35 @@ func (b *book) age(c *Cluster, d time.Duration) {
 	}
 	for _, kind := range order {
 		for _, row := range c.Rows(kind) {
-			if row.Operation != nil && row.Operation.Deadline != nil {
+			if row.Operation != nil && row.Operation.Deadline != nil && !b.held[row.Operation.ID] {
 				b.clock[row.Operation.ID] += d
+			}
+		}
+	}
+}
+
+// watch notes what the pass saw hold operations from outside: a pause, a pod that no
+// node or no queue has taken, a quota.
+func (b *book) watch(c *Cluster, w *core.World) {
+	b.held = map[string]bool{}
+	paused := w.Service != nil && rollout.PauseOf(w.Service.Annotations) != rollout.NotPaused
+	for i := range w.Components {
+		seen := &w.Components[i]
+		for _, row := range c.Rows(seen.Type) {
+			if row.Operation == nil || row.Operation.Type == v1beta1.OperationDelete {
+				continue
+			}
+			held := paused && c.Desired(seen.Type) > 0
+			for _, p := range seen.Pods {
+				if index(p) == row.Index && p.DeletionTimestamp == nil && c.revisionName(seen.Type, p) == row.Operation.TargetRevision && (unschedulable(p) || len(p.Spec.SchedulingGates) > 0) {
+					held = true
+				}
+			}
+			for ordinal := range int32(2) {
+				held = held || seen.RefusedPods[instance.PodName(Name, seen.Type, row.Index, ordinal)].Kind == core.RefusedQuota
+			}
+			if held {
+				b.held[row.Operation.ID] = true
 			}
 		}
 	}

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"ome.io/ome/internal/core"
@@ -54,7 +55,30 @@ func (c *Cluster) settle(limit int, horizon time.Duration) error {
 		c.wake = time.Time{}
 		c.dirty = true
 	}
-	return fmt.Errorf("the moves did not end within %d rounds", limit)
+	return fmt.Errorf("the moves did not end within %d rounds: it is %s, something last changed at %s, and the controller wants to wake at %s; next %s",
+		limit, c.Now.Format("15:04:05.000"), since.Format("15:04:05.000"), c.wake.Format("15:04:05.000"), c.upcoming())
+}
+
+// upcoming names what the next pass would write.
+func (c *Cluster) upcoming() string {
+	d := core.Decide(c.World())
+	var out []string
+	if d.Status != nil {
+		out = append(out, "service status")
+	}
+	for i := range d.Components {
+		cd := &d.Components[i]
+		if cd.ReplicaStatus != nil {
+			out = append(out, fmt.Sprintf("status of %s", cd.Type))
+		}
+		if cd.UpdateReplica != nil {
+			out = append(out, fmt.Sprintf("spec of %s", cd.Type))
+		}
+		for _, a := range cd.Pods {
+			out = append(out, fmt.Sprintf("%s %s", a.Verb, a.Pod.Name))
+		}
+	}
+	return strings.Join(out, "; ")
 }
 
 // quiet checks that a service at rest gives the controller nothing to write, but for

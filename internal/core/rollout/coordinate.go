@@ -150,6 +150,9 @@ func finishes(old []v1beta1.ComponentFinish, run *v1beta1.RolloutRun, members []
 	if run == nil {
 		return old
 	}
+	if now.Before(&run.OpenedAt) {
+		now = run.OpenedAt // the clock was set back meanwhile: it would be stamped in every pass
+	}
 	out := old
 	for _, c := range members {
 		p, ok := progress[c]
