@@ -15,7 +15,7 @@ import (
 // checkout is the product's module, seen from this directory.
 const checkout = "../../.."
 
-// programs is the directory that holds ome-manager and ome-lab.
+// programs is the directory that holds ome-manager, kubectl-ome and ome-lab.
 var programs = sync.OnceValues(func() (string, error) {
 	dir := os.Getenv("OME_BIN")
 	if dir == "" {
@@ -24,7 +24,7 @@ var programs = sync.OnceValues(func() (string, error) {
 		}
 		dir = built
 	}
-	for _, name := range []string{"ome-manager", "ome-lab"} {
+	for _, name := range []string{"ome-manager", "kubectl-ome", "ome-lab"} {
 		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
 			return "", fmt.Errorf("$OME_BIN=%s has no %s: run `make build`, or leave OME_BIN unset to have the tests build it", dir, name)
 		}
@@ -63,7 +63,7 @@ func build(dir string) error {
 	if err != nil {
 		return err
 	}
-	for _, what := range []struct{ dir, pkg string }{{checkout, "./cmd/ome-manager"}, {filepath.Join(checkout, "lab"), "./cmd/ome-lab"}} {
+	for _, what := range []struct{ dir, pkg string }{{checkout, "./cmd/..."}, {filepath.Join(checkout, "lab"), "./cmd/ome-lab"}} {
 		cmd := exec.Command("go", "build", "-buildvcs=false", "-o", dir+"/", what.pkg)
 		cmd.Dir = what.dir
 		if out, err := cmd.CombinedOutput(); err != nil {

@@ -57,17 +57,30 @@ type replica struct {
 	Metadata metav1.ObjectMeta `json:"metadata"`
 	Spec     map[string]any    `json:"spec"`
 	Status   struct {
-		ObservedGeneration int64    `json:"observedGeneration"`
-		Replicas           int64    `json:"replicas"`
-		ServingReplicas    int64    `json:"servingReplicas"`
-		UpdatedReplicas    int64    `json:"updatedReplicas"`
-		CurrentRevision    string   `json:"currentRevision"`
-		UpdateRevision     string   `json:"updateRevision"`
-		InstanceStatuses   []row    `json:"instanceStatuses"`
-		Columns            *columns `json:"instanceStatusColumns"`
-		RetryBlocks        []any    `json:"retryBlocks"`
-		RolloutHold        any      `json:"rolloutHold"`
+		ObservedGeneration int64        `json:"observedGeneration"`
+		Replicas           int64        `json:"replicas"`
+		ServingReplicas    int64        `json:"servingReplicas"`
+		UpdatedReplicas    int64        `json:"updatedReplicas"`
+		CurrentRevision    string       `json:"currentRevision"`
+		UpdateRevision     string       `json:"updateRevision"`
+		InstanceStatuses   []row        `json:"instanceStatuses"`
+		Columns            *columns     `json:"instanceStatusColumns"`
+		RetryBlocks        []retryBlock `json:"retryBlocks"`
+		RolloutHold        *hold        `json:"rolloutHold"`
 	} `json:"status"`
+}
+
+type retryBlock struct {
+	TargetRevision  string `json:"targetRevision"`
+	State           string `json:"state"`
+	AttemptsStarted int64  `json:"attemptsStarted"`
+	Reason          string `json:"reason"`
+}
+
+type hold struct {
+	Gate   string `json:"gate"`
+	Reason string `json:"reason"`
+	Target string `json:"target"`
 }
 
 func (r *replica) component() string { s, _ := r.Spec["component"].(string); return s }
@@ -346,7 +359,7 @@ func (s *snapshot) component(r *replica, comp string, want expectation, hash str
 		say("%d Instances, %d serve, %d updated, want %d", st.Replicas, st.ServingReplicas, st.UpdatedReplicas, count)
 	}
 	if st.RolloutHold != nil || len(st.RetryBlocks) > 0 {
-		say("hold %v, retry blocks %v", st.RolloutHold, st.RetryBlocks)
+		say("hold %+v, retry blocks %+v", st.RolloutHold, st.RetryBlocks)
 	}
 	rows, err := r.rows()
 	if err != nil {

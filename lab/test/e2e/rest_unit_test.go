@@ -70,7 +70,7 @@ func TestDifferences(t *testing.T) {
 		"revision":              {func(_ *snapshot, r *replica) { r.Status.UpdateRevision = "pd-engine-g" }, "an undisturbed roll has pd-engine-h"},
 		"lost revision":         {func(s *snapshot, _ *replica) { s.revisions = s.revisions[:1] }, "no ControllerRevision holds"},
 		"revision twice":        {func(s *snapshot, _ *replica) { s.revisions[0].Data.Raw = []byte("2") }, "hold the same template"},
-		"hold":                  {func(_ *snapshot, r *replica) { r.Status.RolloutHold = "x" }, "hold x"},
+		"hold":                  {func(_ *snapshot, r *replica) { r.Status.RolloutHold = &hold{Gate: "x"} }, "hold &{Gate:x"},
 		"phase":                 {func(_ *snapshot, r *replica) { r.Status.InstanceStatuses[0].Phase = "Updating" }, "row 0"},
 		"open operation":        {func(_ *snapshot, r *replica) { r.Status.InstanceStatuses[1].Operation = map[string]any{} }, "row 1"},
 		"row of an old target":  {func(_ *snapshot, r *replica) { r.Status.InstanceStatuses[1].TargetRevision = "x" }, "row 1"},

@@ -81,6 +81,13 @@ func newLab(t *testing.T) *lab {
 	return l
 }
 
+// with is the same lab for a subtest.
+func (l *lab) with(t *testing.T) *lab {
+	c := *l
+	c.t = t
+	return &c
+}
+
 // run types a command and returns what the terminal shows.
 func (l *lab) run(command string) (string, error) {
 	ctx, cancel := context.WithTimeout(l.t.Context(), patience)
@@ -126,7 +133,7 @@ func (l *lab) eventually(what string, look func() error) {
 		}
 		if time.Now().After(deadline) {
 			l.t.Fatalf("%s: not within %s. One after the other:\n%s\n%s", what, patience, strings.Join(complaints, "\n"),
-				l.text("kubectl get isvc,irep,pods -n mistral-demo; kubectl ome rollout status mistral-pd -n mistral-demo"))
+				l.text("kubectl get isvc,irep,pods -A; kubectl get events -A | tail -40"))
 		}
 		time.Sleep(200 * time.Millisecond) // between two looks
 	}
