@@ -259,6 +259,7 @@ func (c *Cluster) applyPod(kind v1beta1.ComponentType, a core.PodAction) {
 		if c.refuse(kind, a.Pod) {
 			return
 		}
+		delete(c.refused[kind], a.Pod.Name)
 		p := a.Pod.DeepCopy()
 		p.UID, p.ResourceVersion = types.UID("pod-"+c.next()), c.next()
 		p.CreationTimestamp = c.stamp()

@@ -117,7 +117,7 @@ func (c *Cluster) checkPause(w core.World, seen *core.Component, a core.PodActio
 		row.Operation.Type == v1beta1.OperationDelete || c.Desired(seen.Type) == 0 {
 		return
 	}
-	if surges(row.Operation) && serving(a.Pod) {
+	if surges(row.Operation) && serving(a.Pod) && !lost(a.Pod) {
 		c.violate("%s: paused, yet %s %s", seen.Type, a.Verb, short(a.Pod))
 	}
 	if pause == rollout.Freeze {
@@ -279,14 +279,14 @@ func (c *Cluster) checkFloor(seen *core.Component, cd *core.ComponentDecision, a
 	case op.Type == v1beta1.OperationUpdate && !surges(op):
 		return // checkUnavailable counts it
 	}
-	if serving(a.Pod) && !othersServe(seen, a.Pod) {
+	if serving(a.Pod) && !lost(a.Pod) && !othersServe(seen, a.Pod) {
 		c.violate("%s: unserve %s leaves Instance %d unserved", cd.Type, short(a.Pod), index(a.Pod))
 	}
 }
 
 func othersServe(seen *core.Component, pod *corev1.Pod) bool {
 	for _, p := range seen.Pods {
-		if index(p) == index(pod) && p.UID != pod.UID && serving(p) {
+		if index(p) == index(pod) && p.UID != pod.UID && serving(p) && !lost(p) {
 			return true
 		}
 	}

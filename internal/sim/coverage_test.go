@@ -40,6 +40,9 @@ func unreachable(cell Cell) string {
 		if cell.Phase == v1beta1.InstancePending {
 			return "its pods are gone or on their way out, and no such pod starts"
 		}
+		if cell.Phase == v1beta1.InstanceReady && (cell.Event == "no room" || cell.Event == "admitted") {
+			return "what a row at rest has was looked at by queue and scheduler before it came to rest"
+		}
 		if cell.Event == "admitted" && cell.Phase == v1beta1.InstanceFailed {
 			return "while a pod waits for its gate the clock of its attempt stands still"
 		}
