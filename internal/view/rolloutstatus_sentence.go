@@ -13,6 +13,11 @@ import (
 // RolloutStatusSentence says in one plain sentence where the rollout is and what
 // it waits for. It is for people only and stands above the table.
 func RolloutStatusSentence(s *v1beta1.InferenceService, r *RolloutStatusReport, now time.Time) string {
+	return sentence(s, r, now, true)
+}
+
+// sentence leaves the hold out for a reader who gets every one of them below.
+func sentence(s *v1beta1.InferenceService, r *RolloutStatusReport, now time.Time, withHold bool) string {
 	name := s.Name
 	sum := &r.Content.Summary
 	pause := s.Annotations[v1beta1.RolloutPausedAnnotation]
@@ -28,7 +33,7 @@ func RolloutStatusSentence(s *v1beta1.InferenceService, r *RolloutStatusReport, 
 	case StateRolledBack:
 		text = name + " was rolled back: it runs its stable revision, and the rejected one doesn't come back by itself."
 	case StatePaused, StateInProgress:
-		text = name + " is rolling out" + progress(s, r, now) + "."
+		text = name + " is rolling out" + progress(s, r, now, withHold) + "."
 	case StateStaged:
 		text = name + " is staged: the group reached its partition, and the rest keeps the old revision."
 	case StateSucceeded:
@@ -54,7 +59,7 @@ func RolloutStatusSentence(s *v1beta1.InferenceService, r *RolloutStatusReport, 
 }
 
 // progress is the tail that says how far and waiting for what.
-func progress(s *v1beta1.InferenceService, r *RolloutStatusReport, now time.Time) string {
+func progress(s *v1beta1.InferenceService, r *RolloutStatusReport, now time.Time, withHold bool) string {
 	for _, c := range r.Content.Components {
 		if c.Step == nil {
 			continue
@@ -88,7 +93,7 @@ func progress(s *v1beta1.InferenceService, r *RolloutStatusReport, now time.Time
 			continue
 		}
 		parts = append(parts, fmt.Sprintf("%s %d of %d new", name, l.UpdatedReadyReplicas, l.Replicas))
-		if l.RolloutHold != nil && hold == "" {
+		if withHold && l.RolloutHold != nil && hold == "" {
 			hold = fmt.Sprintf("; %s waits: %s", name, strings.TrimRight(oneLine(l.RolloutHold.Reason), "."))
 		}
 	}
