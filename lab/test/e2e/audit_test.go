@@ -36,7 +36,7 @@ type request struct {
 		Name        string `json:"name"`
 	} `json:"objectRef"`
 	// Body is what was asked, of replicas and their scale.
-	Body json.RawMessage `json:"requestObject"`
+	Body     json.RawMessage `json:"requestObject"`
 	Response struct {
 		Code int `json:"code"`
 	} `json:"responseStatus"`
