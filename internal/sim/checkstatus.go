@@ -73,18 +73,24 @@ func (b *book) watch(c *Cluster, w *core.World) {
 	paused := w.Service != nil && rollout.PauseOf(w.Service.Annotations) != rollout.NotPaused
 	for i := range w.Components {
 		seen := &w.Components[i]
+		var old []v1beta1.InstanceStatus
+		if seen.Replica != nil {
+			old, _ = rows.Decode(&seen.Replica.Status, math.MaxInt32)
+		}
 		for _, row := range c.Rows(seen.Type) {
 			if row.Operation == nil || row.Operation.Type == v1beta1.OperationDelete {
 				continue
 			}
 			held := paused && c.Desired(seen.Type) > 0
 			for _, p := range seen.Pods {
-				if index(p) == row.Index && p.DeletionTimestamp == nil && c.revisionName(seen.Type, p) == row.Operation.TargetRevision && (unschedulable(p) || len(p.Spec.SchedulingGates) > 0) {
+				if index(p) == row.Index && p.DeletionTimestamp == nil && p.Annotations[v1beta1.OperationIDAnnotation] == row.Operation.ID && (unschedulable(p) || len(p.Spec.SchedulingGates) > 0) {
 					held = true
 				}
 			}
+			was := rowAt(old, row.Index)
+			asked := was != nil && was.Operation != nil && was.Operation.ID == row.Operation.ID
 			for ordinal := range int32(2) {
-				held = held || seen.RefusedPods[instance.PodName(Name, seen.Type, row.Index, ordinal)].Kind == core.RefusedQuota
+				held = held || asked && seen.RefusedPods[instance.PodName(Name, seen.Type, row.Index, ordinal)].Kind == core.RefusedQuota
 			}
 			if held {
 				b.held[row.Operation.ID] = true

@@ -85,12 +85,14 @@ func (c *Cluster) upcoming() string {
 // pods that the API server keeps turning down.
 func (c *Cluster) quiet() error {
 	d := core.Decide(c.World())
-	writes := len(d.CreateServices) + len(d.UpdateServices) + len(d.DeleteServices) + len(d.RemoveAnnotations)
+	writes := len(d.Events) + len(d.CreateServices) + len(d.UpdateServices) + len(d.DeleteServices) + len(d.RemoveAnnotations)
+	writes += len(d.CreateScalers) + len(d.UpdateScalers) + len(d.DeleteScalers)
 	if d.Status != nil {
 		writes++
 	}
 	for i := range d.Components {
 		cd := &d.Components[i]
+		writes += len(cd.Events) // events are writes too
 		writes += len(cd.CreateRevisions) + len(cd.DeleteRevisions) + len(cd.RemoveReplicaAnnotations)
 		for _, a := range cd.Pods {
 			if _, refused := c.refused[cd.Type][a.Pod.Name]; !refused || a.Verb != core.PodCreate {
