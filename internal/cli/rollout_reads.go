@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"io"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -12,7 +13,7 @@ import (
 
 // rolloutReads are the reads of a rollout beside `rollout status`.
 func (a *App) rolloutReads() []*cobra.Command {
-	return []*cobra.Command{a.rolloutExplain()}
+	return []*cobra.Command{a.rolloutExplain(), a.rolloutHistory()}
 }
 
 func (a *App) rolloutExplain() *cobra.Command {
@@ -50,18 +51,64 @@ func (a *App) showRolloutExplain(ctx context.Context, name string, format guarde
 	if err != nil {
 		return err
 	}
-	// Ages are held against the API server's clock, which stamped what they count from.
-	now := a.Clock.Now()
-	reference := r.serverTime()
-	if reference.IsZero() {
-		reference = now
+	report := view.BuildRolloutExplain(service, a.Clock.Now())
+	text := view.RolloutExplainText(report, r.ages(), a.Streams.Width)
+	return showBelow(a, text, "rollout explain", report, format, view.RolloutExplainTable, view.RolloutExplainWide)
+}
+
+// ages is the time that ages are held against: that of the API server, by whose clock
+// the controller's stamps are judged everywhere.
+func (r *reads) ages() time.Time {
+	if t := r.serverTime(); !t.IsZero() {
+		return t
 	}
-	report := view.BuildRolloutExplain(service, now)
+	return r.app.Clock.Now()
+}
+
+// showBelow prints a report, and on a terminal the text for people above its table.
+func showBelow[T any](a *App, text, what string, report *view.Report[T], format guarded.Output, table, wide func(*view.Report[T]) *view.Table) error {
 	if format == guarded.OutputTable && a.Streams.OutIsTerminal {
-		text := view.RolloutExplainText(report, reference, a.Streams.Width) + "\n"
-		if _, err := io.WriteString(a.Streams.Out, text); err != nil {
-			return guarded.Usage("write rollout explain report failed", guarded.Clean(err.Error()))
+		if _, err := io.WriteString(a.Streams.Out, text+"\n"); err != nil {
+			return guarded.Usage("write "+what+" report failed", guarded.Clean(err.Error()))
 		}
 	}
-	return show(a, "rollout explain", report, format, view.RolloutExplainTable, view.RolloutExplainWide)
+	return show(a, what, report, format, table, wide)
+}
+
+func (a *App) rolloutHistory() *cobra.Command {
+	var output formats
+	cmd := &cobra.Command{
+		Use:   "history INFERENCESERVICE",
+		Short: "Show the runs that the status of a service keeps",
+		Long: `Show the runs that the status of a service keeps: the open one, the one closed last
+and a few before it, where their plans came from, and the revisions of each component.
+
+It is bounded by what the status keeps, and no audit trail. The command only reads.`,
+		Example:           "  kubectl ome rollout history chat -n prod\n  kubectl ome rollout history chat -n prod -o wide",
+		Args:              oneService,
+		ValidArgsFunction: a.completeServices,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			format, err := output.parse()
+			if err != nil {
+				return err
+			}
+			return a.showRolloutHistory(cmd.Context(), args[0], format)
+		},
+	}
+	output.add(cmd, true)
+	return cmd
+}
+
+func (a *App) showRolloutHistory(ctx context.Context, name string, format guarded.Output) error {
+	r, err := a.openReads(name)
+	if err != nil {
+		return err
+	}
+	service, err := r.service(ctx, name)
+	if err != nil {
+		return err
+	}
+	report := view.BuildRolloutHistory(service, a.Clock.Now())
+	text := view.RolloutHistorySentence(service, report, r.ages()) + "\n"
+	return showBelow(a, text, "rollout history", report, format, view.RolloutHistoryTable, view.RolloutHistoryWide)
 }

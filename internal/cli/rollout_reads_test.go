@@ -83,3 +83,19 @@ func TestRolloutExplain(t *testing.T) {
 		}
 	}
 }
+
+func TestRolloutHistory(t *testing.T) {
+	s := rolloutScene(t)
+	s.check(t, "history", []rolloutRead{
+		{"table", "", false, "rollout history chat", 0, ""},
+		{"table on a terminal", "", true, "rollout history chat", 0, ""},
+		{"wide", "", false, "rollout history chat -o wide", 0, ""},
+		{"json", "", false, "rollout history chat -o json", 0, ""},
+		{"not found", "", false, "rollout history nope", 1, `get InferenceService: inferenceservices.ome.io "nope" not found`},
+		{"bad name", "", false, "rollout history Chat", 1, "invalid inference service name"},
+		{"bad output", "", false, "rollout history chat -o name", 1, "output must be table, wide, json or yaml"},
+	})
+	if r := (readRun{out: brokenWriter{}}).do(t.Context(), "rollout", "history", "chat", "-n", s.namespace); r.code != 1 || errorLine(r.stderr) != "write rollout history report failed" {
+		t.Errorf("broken stdout: exit %d, %s", r.code, r.stderr)
+	}
+}
