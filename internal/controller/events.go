@@ -2,6 +2,7 @@ package controller
 
 import (
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -97,6 +98,11 @@ func (p *pass) accountForStatus(before *v1beta1.InferenceReplica, next *v1beta1.
 	delete(p.state.oversized, c)
 	if from != to && before.Status.Replicas > 0 {
 		metrics.ReplicaStatusConverted(from, to)
+		form := rows.EncodingOf(next)
+		if slices.Contains(p.state.converted[c], form) {
+			return // the shorter form of a few rows changes with every operation
+		}
+		p.state.converted[c] = append(p.state.converted[c], form)
 		p.notes = append(p.notes, core.Event{
 			Object: c, Reason: v1beta1.EventInstanceStatusConverted,
 			Message: fmt.Sprintf("the rows of %d Instances are stored as %s now, and were as %s", next.Replicas, rows.EncodingOf(next), rows.EncodingOf(&before.Status)),

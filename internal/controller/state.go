@@ -46,6 +46,8 @@ type keyState struct {
 	// could not be stored: each is told once, until it is over.
 	undecodable map[v1beta1.ComponentType]string
 	oversized   map[v1beta1.ComponentType]bool
+	// converted are the forms that a replica's rows were said to have changed to.
+	converted map[v1beta1.ComponentType][]v1beta1.InstanceStatusEncoding
 	// serviceWritten and replicaWritten are when a status was last written.
 	serviceWritten time.Time
 	replicaWritten map[v1beta1.ComponentType]time.Time
@@ -106,6 +108,7 @@ func (s *states) of(key types.NamespacedName) *keyState {
 			replicaWritten: map[v1beta1.ComponentType]time.Time{},
 			undecodable:    map[v1beta1.ComponentType]string{},
 			oversized:      map[v1beta1.ComponentType]bool{},
+			converted:      map[v1beta1.ComponentType][]v1beta1.InstanceStatusEncoding{},
 		}
 		s.all[key] = k
 	}

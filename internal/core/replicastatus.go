@@ -148,7 +148,7 @@ func (c *component) decideReady(w *World) {
 		cond.Status, cond.Reason = metav1.ConditionUnknown, v1beta1.ReasonRolloutInProgress
 		cond.Message = fmt.Sprintf("rolling out %s (%d/%d Instances on target)", c.target.Name, res.Updated, res.Total)
 		if w.Service != nil && rollout.PauseOf(w.Service.Annotations) != rollout.NotPaused {
-			cond.Message += "; paused"
+			cond.Message += fmt.Sprintf("; paused until kubectl ome rollout resume %s -n %s", w.Key.Name, w.Key.Namespace)
 		}
 	case c.desired == 0:
 		cond.Status, cond.Reason, cond.Message = metav1.ConditionFalse, v1beta1.ReasonNoReplicas, "no Instance is desired"
@@ -214,7 +214,7 @@ func (c *component) decideDiagnostics(w *World) {
 		fmt.Sprintf("%d Instances failed on their way to %s%s", res.Stalled, c.target.Name, c.firstFailure()),
 		"no Instance failed on its way to the target")
 	say(v1beta1.ConditionDrainOverdue, res.Overdue > 0, v1beta1.ReasonDrainsOverdue, v1beta1.ReasonDrainsWithinDeadline,
-		fmt.Sprintf("%d removals are past their deadline and go on", res.Overdue), "every removal is within its deadline")
+		fmt.Sprintf("%d removals are past their deadline and go on%s", res.Overdue, res.OverdueFor), "every removal is within its deadline")
 	timeout := c.readyTimeout(w)
 	say(v1beta1.ConditionInstanceReadyTimeoutUnconfigured, timeout <= 0, v1beta1.ReasonInstanceReadyTimeoutUnconfigured,
 		v1beta1.ReasonInstanceReadyTimeoutConfigured,

@@ -50,7 +50,14 @@ func (p *pod) serving() bool { return p.live() && p.containersReady && p.gate &&
 // graceEnds is when a Terminating pod stops holding its surge slot.
 func (p *pod) graceEnds() time.Time {
 	// deletionTimestamp already includes the grace period.
-	return p.obj.DeletionTimestamp.Time
+	ends, grace := p.obj.DeletionTimestamp.Time, p.obj.DeletionGracePeriodSeconds
+	if grace != nil && *grace == 0 && len(p.obj.Finalizers) == 0 && p.obj.Spec.TerminationGracePeriodSeconds != nil {
+		// A kubelet confirms the end of a pod with a second deletion, without grace. It moves
+		// deletionTimestamp back to when the first was asked for, and the pod is shown so for a
+		// moment before it is gone. That is no pod that outlived its grace.
+		return ends.Add(time.Duration(*p.obj.Spec.TerminationGracePeriodSeconds) * time.Second)
+	}
+	return ends
 }
 
 // readyFor is true once the pod has been Ready for the whole window; else due is

@@ -65,6 +65,7 @@ func (d *decider) count() {
 				c.Deleting++
 				if op.Deadline != nil && !d.in.Now.Before(op.Deadline.Time) {
 					c.Overdue++
+					d.nameOverdue(s)
 				}
 			case op.Type == v1beta1.OperationCreate:
 				c.Creating++

@@ -2,6 +2,7 @@ package instance
 
 import (
 	"fmt"
+	"time"
 
 	"ome.io/ome/api/v1beta1"
 )
@@ -20,12 +21,16 @@ func (d *decider) explain() {
 	}
 }
 
-// roomAdvice names the strategy that does without a spare place.
-func (d *decider) roomAdvice(row *v1beta1.InstanceStatus) string {
-	if op := row.Operation; op.Type == v1beta1.OperationUpdate && op.Strategy == v1beta1.SurgeThenDrain && d.serves(row) {
-		return "; SurgeThenDrain needs room for one more pod: free it, or set lifecycle.updateStrategy.type: RecreatePod, which stops the old pod first"
+// roomAdvice says until when the attempt waits for room, and names the strategy that does
+// without a spare place.
+func (d *decider) roomAdvice(row *v1beta1.InstanceStatus, p *pod) (advice string) {
+	if d.in.UnschedulableGrace > 0 && !d.in.Paused {
+		advice = "; the attempt ends at " + p.unscheduledSince.Add(d.in.UnschedulableGrace).UTC().Format(time.RFC3339)
 	}
-	return ""
+	if op := row.Operation; op.Type == v1beta1.OperationUpdate && op.Strategy == v1beta1.SurgeThenDrain && d.serves(row) {
+		advice += "; SurgeThenDrain needs room for one more pod: free it, or set lifecycle.updateStrategy.type: RecreatePod, which stops the old pod first"
+	}
+	return advice
 }
 
 // blocked words the first thing, in index order, that time alone will not end.
@@ -53,7 +58,7 @@ func (d *decider) blocked() string {
 		case p.broken:
 			return fmt.Sprintf("pod %s cannot start: %s; mend the spec or go back to the previous one", p.obj.Name, p.brokenBy())
 		case p.unschedulable:
-			return fmt.Sprintf("no node has room for pod %s: %s%s", p.obj.Name, p.noRoom, d.roomAdvice(row))
+			return fmt.Sprintf("no node has room for pod %s: %s%s", p.obj.Name, p.noRoom, d.roomAdvice(row, p))
 		case p.gated:
 			return fmt.Sprintf("pod %s waits for its scheduling gate %s, which a queue or quota system removes", p.obj.Name, p.obj.Spec.SchedulingGates[0].Name)
 		}

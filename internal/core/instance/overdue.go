@@ -1,6 +1,7 @@
 package instance
 
 import (
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -65,4 +66,22 @@ func (d *decider) nodeDead(name string) string {
 		return "node-not-ready"
 	}
 	return ""
+}
+
+// nameOverdue words what keeps a removal beyond its deadline.
+func (d *decider) nameOverdue(s *slots) {
+	s.all(func(p *pod) {
+		if d.res.OverdueFor != "" {
+			return
+		}
+		d.res.OverdueFor = fmt.Sprintf(": pod %s on node %s is still there", p.obj.Name, orElse(p.obj.Spec.NodeName, "(none)"))
+		switch {
+		case len(p.obj.Finalizers) > 0:
+			d.res.OverdueFor += "; finalizer " + p.obj.Finalizers[0] + " holds it, and its owner has to let it go"
+		case p.terminating:
+			d.res.OverdueFor += "; it ends with its server, and if the node is gone, delete the pod with --force or set lifecycle.forceDelete"
+		case p.routed || p.ready:
+			d.res.OverdueFor += "; it leaves when no EndpointSlice offers it any more"
+		}
+	})
 }

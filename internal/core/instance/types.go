@@ -132,6 +132,8 @@ type Result struct {
 	// RetryBlocks and Migrations are the next ones.
 	RetryBlocks []v1beta1.RetryBlock
 	Migrations  []v1beta1.MigrationStatus
+	// OverdueFor names a pod that keeps a removal beyond its deadline, and what to do.
+	OverdueFor string
 	// Consumed are the mailboxes that this pass answered, by annotation and value.
 	Consumed map[string]string
 	Counts
