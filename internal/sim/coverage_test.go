@@ -12,7 +12,7 @@ var events = []string{
 	"starts", "gone", "unready", "crash loop", "restarts", "sidecar restarts", "ends", "evicted",
 	"node dies", "node is back", "node hangs", "no room", "admitted", "pull fails",
 	"quota exceeded", "refused", "invalid pod", "write lost", "seen late",
-	"new image", "new environment", "new strategy", "new partition", "scale up", "scale down",
+	"new image", "new environment", "new strategy", "new partition", "new budget", "scale up", "scale down",
 	"pause", "freeze", "resume", "release", "reset", "template breaks", "replica deleted", "clock jumps",
 	"attempt fails",
 }

@@ -52,8 +52,8 @@ func drawPiece(t *rapid.T, kind v1beta1.ComponentType) Piece {
 		Replicas:        rapid.Int32Range(1, 5).Draw(t, name("replicas")),
 		External:        pick(t, name("external"), false, false, true),
 		Strategy:        pick(t, name("strategy"), Strategies...),
-		MaxSurge:        pick(t, name("surge"), intstr.FromString("25%"), intstr.FromInt32(1), intstr.FromInt32(2), intstr.FromString("100%")),
-		MaxUnavailable:  pick(t, name("unavailable"), "1", "25%", "50%", "2", ""),
+		MaxSurge:        pick(t, name("surge"), intstr.FromString("25%"), intstr.FromInt32(1), intstr.FromInt32(2), intstr.FromString("100%"), intstr.FromInt32(0)),
+		MaxUnavailable:  pick(t, name("unavailable"), "1", "25%", "50%", "2", "", "0"),
 		MinReadySeconds: pick[int32](t, name("minReadySeconds"), 0, 0, 5),
 		RestartPolicy:   pick(t, name("restartPolicy"), v1beta1.RestartNone, v1beta1.RestartRecreateInstance),
 		KeepServing:     pick(t, name("keep serving"), false, false, false, true),
@@ -294,6 +294,14 @@ func mend(c *Cluster) {
 			c.SetImage(kind, "v3")
 		}
 		c.SetPartition(kind, 0)
+		c.Change(kind, "new budget", func(p *Piece) {
+			if p.MaxSurge == intstr.FromInt32(0) {
+				p.MaxSurge = intstr.FromInt32(1)
+			}
+			if p.MaxUnavailable == "0" {
+				p.MaxUnavailable = "1"
+			}
+		})
 		if piece.Strategy == v1beta1.InPlaceOnly {
 			c.SetStrategy(kind, v1beta1.InPlaceIfPossible)
 		}
