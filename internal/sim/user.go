@@ -162,14 +162,14 @@ func (c *Cluster) Release(kind v1beta1.ComponentType, revision string) {
 
 // ReleaseAll asks so for the first held revision of each component; it is true when
 // there was one.
-func (c *Cluster) ReleaseAll() (any bool) {
+func (c *Cluster) ReleaseAll() (some bool) {
 	for _, kind := range order {
 		if name := c.Held(kind); name != "" {
 			c.Release(kind, name)
-			any = true
+			some = true
 		}
 	}
-	return any
+	return some
 }
 
 // Held is the first revision of a component that used up its attempts.
