@@ -52,8 +52,11 @@ func TestActions(t *testing.T) {
 func actionCases() []*actionCase {
 	var cases []*actionCase
 	for _, v := range verbs() {
-		shared := slices.Concat(modeCases(v), usageCases(v), readCases(v.ready), targetCases(v.ready),
-			runtimeCases(v.ready), patchCases(v), retryCases(v))
+		shared := slices.Concat(modeCases(v), usageCases(v), readCases(v), targetCases(v.ready), patchCases(v), retryCases(v))
+		if !v.serviceOnly {
+			shared = slices.Concat(shared, dependencyCases(v.ready), runtimeCases(v.ready),
+				[]*actionCase{{name: "other ome namespace", fixture: v.ready(), flags: []string{"--yes", "--ome-namespace=ops", "--dry-run=client"}}})
+		}
 		if v.prompts {
 			shared = append(shared, promptCases(v.ready)...)
 		}
@@ -65,7 +68,7 @@ func actionCases() []*actionCase {
 		}
 		cases = append(cases, shared...)
 	}
-	return slices.Concat(cases, pauseCases(), resumeCases(), scaleCases(), releaseCases())
+	return slices.Concat(cases, pauseCases(), resumeCases(), scaleCases(), releaseCases(), repinCases())
 }
 
 // modeCases: dry runs, formats, streams that can't be written.
@@ -82,7 +85,6 @@ func modeCases(v *verb) []*actionCase {
 		{name: "server dry run", fixture: ready(), flags: []string{"--yes", "--dry-run", "server"}, patches: 1},
 		{name: "server dry run json", fixture: ready(), flags: []string{"--yes", "--dry-run=server", "-o=json"}, patches: 1},
 		{name: "server dry run without patch right", fixture: ready(), user: "reader", flags: []string{"--yes", "--dry-run=server"}, code: 1, message: v.words.failed, patches: 1},
-		{name: "other ome namespace", fixture: ready(), flags: []string{"--yes", "--ome-namespace=ops", "--dry-run=client"}},
 		{name: "stdout broken", fixture: ready(), brokenOut: true, code: 1, message: wrote, patches: 1},
 		{name: "stdout broken client dry run", fixture: ready(), brokenOut: true, flags: []string{"--yes", "--dry-run=client"}, code: 1, message: wrote},
 		{name: "stdout broken server dry run", fixture: ready(), brokenOut: true, flags: []string{"--yes", "--dry-run=server"}, code: 1, message: wrote, patches: 1},
@@ -152,27 +154,40 @@ func usageCases(v *verb) []*actionCase {
 }
 
 // readCases: any failed read ends the action with one string.
-func readCases(ready func() *fixture) []*actionCase {
+func readCases(v *verb) []*actionCase {
 	const services = "/inferenceservices/chat"
+	ready, last := v.ready, "clusterservingruntimes"
+	if v.serviceOnly {
+		last = services
+	}
 	return []*actionCase{
 		{name: "service not found", code: 1, message: readFailed},
 		{name: "service forbidden", fixture: ready(), user: "stranger", code: 1, message: readFailed},
 		{name: "server unreachable", line: []string{"chat", "-n", "prod", "--yes"}, user: "nobody-listens", code: 1, message: readFailed},
 		{name: "server error", fixture: ready(), hook: on("GET", services, answer(500, metav1.StatusReasonInternalError, "etcd is down\x1b[31m")), code: 1, message: readFailed},
 		{name: "answer unreadable", fixture: ready(), hook: on("GET", services, rewrite(func(o map[string]any) { o["spec"] = "x" })), code: 1, message: readFailed},
-		{name: "model forbidden", fixture: ready(), user: "modelless", code: 1, message: readFailed},
-		{name: "model missing", fixture: ready().with(func(f *fixture) { set(f.service, "none", "spec", "model", "name") }), code: 1, message: readFailed},
-		{name: "namespaced model missing", fixture: ready().with(func(f *fixture) { set(f.service, "BaseModel", "spec", "model", "kind") }), code: 1, message: readFailed},
-		{name: "runtime missing", fixture: ready().with(func(f *fixture) { set(f.service, "none", "spec", "runtime", "name") }), code: 1, message: readFailed},
-		{name: "namespaced runtime missing", fixture: ready().with(func(f *fixture) { set(f.service, "ServingRuntime", "spec", "runtime", "kind") }), code: 1, message: readFailed},
 		{name: "read past request timeout", fixture: ready(), flags: []string{"--yes", "--request-timeout=2s"}, hook: on("GET", services, stall), code: 1, message: deadline},
-		{name: "read past budget", fixture: ready(), budget: 2 * time.Second, hook: on("GET", "clusterservingruntimes", stall), code: 1, message: deadline},
+		{name: "read past budget", fixture: ready(), budget: 2 * time.Second, hook: on("GET", last, stall), code: 1, message: deadline},
 		{name: "ctrl-c during a read", fixture: ready(), hook: func(r *running) hook {
 			return matching("GET", services, func(next http.RoundTripper, req *http.Request) (*http.Response, error) {
 				r.cancel()
 				return stall(next, req)
 			})
 		}, code: 1, message: canceled},
+	}
+}
+
+// dependencyCases: so does a failed read of what the change depends on.
+func dependencyCases(ready func() *fixture) []*actionCase {
+	missing := func(name, value string, path ...string) *actionCase {
+		return &actionCase{name: name, fixture: ready().with(func(f *fixture) { set(f.service, value, path...) }), code: 1, message: readFailed}
+	}
+	return []*actionCase{
+		{name: "model forbidden", fixture: ready(), user: "modelless", code: 1, message: readFailed},
+		missing("model missing", "none", "spec", "model", "name"),
+		missing("namespaced model missing", "BaseModel", "spec", "model", "kind"),
+		missing("runtime missing", "none", "spec", "runtime", "name"),
+		missing("namespaced runtime missing", "ServingRuntime", "spec", "runtime", "kind"),
 	}
 }
 
@@ -253,8 +268,8 @@ func patchCases(v *verb) []*actionCase {
 	race := func(name string, code int, message string, do func(*running)) *actionCase {
 		return &actionCase{name: name, fixture: v.ready(), hook: beforePatch(do), code: code, message: message, patches: 1}
 	}
-	deny := func(mode string) *actionCase {
-		return &actionCase{name: "webhook denies with " + mode, fixture: v.ready(), labels: map[string]string{"deny": mode}, code: 1, message: w.failed, patches: 1}
+	deny := func(mode, message string) *actionCase {
+		return &actionCase{name: "webhook denies with " + mode, fixture: v.ready(), labels: map[string]string{"deny": mode}, code: 1, message: message, patches: 1}
 	}
 	// Time enough to get as far as the patch, also for an action that reads twice.
 	budget := 3 * time.Second
@@ -273,10 +288,13 @@ func patchCases(v *verb) []*actionCase {
 		race("spec changed before the patch", 3, w.conflict, v.editTarget),
 		changed,
 		race("annotation taken before the patch", 3, w.conflict, func(r *running) {
-			if v.replicaVerb() {
-				v.annotateTarget(r, "ome.io/release-held-revision", "cccccccc")
-			} else {
-				v.annotateTarget(r, "ome.io/rollout-paused", "freeze")
+			switch {
+			case v.replicaVerb():
+				v.annotateTarget(r, v.mailbox, "cccccccc")
+			case v.name == "repin":
+				v.annotateTarget(r, v.mailbox, "now")
+			default:
+				v.annotateTarget(r, v.mailbox, "freeze")
 			}
 		}),
 		race("recreated before the patch", 3, w.conflict, func(r *running) {
@@ -290,29 +308,25 @@ func patchCases(v *verb) []*actionCase {
 		}),
 		race("deleted before the patch", 1, w.failed, func(r *running) { r.removeObject(v.kind, v.object) }),
 		{name: "patch forbidden", fixture: v.ready(), user: "reader", code: 1, message: w.failed, patches: 1, says: "Forbidden"},
-		deny("403"), deny("409"), deny("422"), deny("down"),
+		deny("403", w.failed), deny("409", w.failed), deny("422", w.failed), deny("down", w.lost),
 		patch("conflict answered as 409", 3, w.conflict, answer(409, metav1.StatusReasonConflict, "the object has been modified")),
 		patch("validation answered as 422", 1, w.failed, answer(422, metav1.StatusReasonInvalid, "InferenceService.ome.io \"chat\" is invalid: spec.engine: Required value")),
 		patch("unauthorized", 1, w.failed, answer(401, metav1.StatusReasonUnauthorized, "Unauthorized")),
 		patch("too many requests", 1, w.failed, answer(429, metav1.StatusReasonTooManyRequests, "slow down")),
-		patch("server unavailable", 1, w.failed, answer(503, metav1.StatusReasonServiceUnavailable, "starting")),
-		patch("gateway timeout", 1, w.failed, answer(504, metav1.StatusReasonTimeout, "request did not complete within the allotted timeout")),
-		patch("answer lost", 1, w.failed, lose),
+		patch("server unavailable", 1, w.lost, answer(503, metav1.StatusReasonServiceUnavailable, "starting")),
+		patch("gateway timeout", 1, w.lost, answer(504, metav1.StatusReasonTimeout, "request did not complete within the allotted timeout")),
+		patch("answer lost", 1, w.lost, lose),
 		patch("answer of another object", 1, w.unbound, rewrite(func(o map[string]any) { metadata(o)["uid"] = "11111111-2222-3333-4444-555555555555" })),
 		patch("answer without the change", 1, w.unbound, rewrite(func(o map[string]any) {
 			if v.name == "scale" {
 				o["spec"].(map[string]any)["replicas"] = 1
 				return
 			}
-			key := "ome.io/rollout-paused"
-			if v.replicaVerb() {
-				key = "ome.io/release-held-revision"
-			}
 			a := metadata(o)["annotations"].(map[string]any)
-			if _, ok := a[key]; ok {
-				delete(a, key)
+			if _, ok := a[v.mailbox]; ok {
+				delete(a, v.mailbox)
 			} else {
-				a[key] = "true"
+				a[v.mailbox] = "true"
 			}
 		})),
 		patch("answer is no object", 1, w.unbound, rewrite(func(o map[string]any) { clear(o); o["kind"] = "Surprise" })),

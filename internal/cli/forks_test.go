@@ -20,10 +20,11 @@ type fork struct {
 
 // Sets of actions that share forks.
 var (
-	everyVerb     = []string{"pause", "resume", "scale", "release-held"}
-	rolloutVerbs  = []string{"pause", "resume"}
+	everyVerb     = []string{"pause", "resume", "scale", "release-held", "repin"}
+	runtimeVerbs  = []string{"pause", "resume", "scale", "release-held"}
+	rolloutVerbs  = []string{"pause", "resume", "repin"}
 	replicaVerbs  = []string{"scale", "release-held"}
-	promptedVerbs = []string{"pause", "resume", "release-held"}
+	promptedVerbs = []string{"pause", "resume", "release-held", "repin"}
 	mailboxVerbs  = []string{"pause", "resume", "scale"}
 	readingVerbs  = []string{"pause", "scale", "release-held"}
 )
@@ -73,7 +74,8 @@ func contractForks() []fork {
 			return c.ends(1, words(c).usage(message)) && (c.says == message || words(c).usage(message) != scaleArguments)
 		})
 	}
-	all.fails(everyVerb, 1, identity, deleting, bounds, placement, noRuntime, unsafeValue)
+	all.fails(everyVerb, 1, identity, deleting, bounds, placement)
+	all.fails(runtimeVerbs, 1, noRuntime, unsafeValue)
 	all.fails(mailboxVerbs, 1, mailbox)
 	all.fails(readingVerbs, 1, stale)
 	all.add(everyVerb, "preview can't be written", func(c *actionCase) bool { return c.ends(1, words(c).previewFailed) && c.brokenErr })
@@ -86,6 +88,7 @@ func contractForks() []fork {
 		all.add(everyVerb, "before the patch: "+end, func(c *actionCase) bool { return c.ends(1, end) && c.patches == 0 })
 	}
 	all.add(everyVerb, "the patch failed", func(c *actionCase) bool { return c.ends(1, words(c).failed) && c.patches == 1 && c.says == "" })
+	all.add(everyVerb, "nobody knows whether the patch was stored", func(c *actionCase) bool { return c.ends(1, words(c).lost) && c.patches == 1 && c.says == "" })
 	all.add(everyVerb, "the patch ran out of time", func(c *actionCase) bool { return c.ends(1, words(c).late) && c.patches == 1 && c.says == deadline })
 	all.add(everyVerb, "the patch was given up", func(c *actionCase) bool { return c.ends(1, words(c).aborted) && c.patches == 1 && c.says == canceled })
 	all.add(everyVerb, "the patch is forbidden", func(c *actionCase) bool { return c.ends(1, words(c).failed) && c.patches == 1 && c.says == "Forbidden" })
@@ -108,6 +111,7 @@ func contractForks() []fork {
 	pauseForks(&all)
 	scaleForks(&all)
 	releaseForks(&all)
+	repinForks(&all)
 	return all
 }
 
@@ -133,21 +137,21 @@ func secondReadForks(all *forks) {
 
 // runtimeForks: how the active runtime is found.
 func runtimeForks(all *forks) {
-	all.add(everyVerb, "runtime named, unpinned", func(c *actionCase) bool { return c.succeeds() && c.runtime("name") == "rt1" && c.pin() == "" })
-	all.add(everyVerb, "fronts standalone replicas", func(c *actionCase) bool {
+	all.add(runtimeVerbs, "runtime named, unpinned", func(c *actionCase) bool { return c.succeeds() && c.runtime("name") == "rt1" && c.pin() == "" })
+	all.add(runtimeVerbs, "fronts standalone replicas", func(c *actionCase) bool {
 		_, refs, _ := unstructured.NestedMap(c.serviceOf(), "spec", "replicaRefs")
 		return c.ends(1, noRuntime) && refs
 	})
-	all.add(everyVerb, "runtime disabled", func(c *actionCase) bool { return c.ends(1, noRuntime) && c.runtime("name") == "disabled" })
+	all.add(runtimeVerbs, "runtime disabled", func(c *actionCase) bool { return c.ends(1, noRuntime) && c.runtime("name") == "disabled" })
 	pinned := func(c *actionCase) bool { return c.runtime("autoSync") == false && c.pin() != "" }
-	all.add(everyVerb, "runtime chosen by the model", func(c *actionCase) bool { return c.succeeds() && c.fixture != nil && c.runtime("name") == nil })
-	all.add(everyVerb, "runtime pinned by status.pinnedRevisionName", func(c *actionCase) bool { return c.succeeds() && pinned(c) && c.runtime("revision") == nil })
-	all.add(everyVerb, "runtime pinned by spec.runtime.revision", func(c *actionCase) bool { return c.succeeds() && c.runtime("revision") != nil })
-	all.add(everyVerb, "unpinned service with a leftover status.pinnedRevisionName", func(c *actionCase) bool {
+	all.add(runtimeVerbs, "runtime chosen by the model", func(c *actionCase) bool { return c.succeeds() && c.fixture != nil && c.runtime("name") == nil })
+	all.add(runtimeVerbs, "runtime pinned by status.pinnedRevisionName", func(c *actionCase) bool { return c.succeeds() && pinned(c) && c.runtime("revision") == nil })
+	all.add(runtimeVerbs, "runtime pinned by spec.runtime.revision", func(c *actionCase) bool { return c.succeeds() && c.runtime("revision") != nil })
+	all.add(runtimeVerbs, "unpinned service with a leftover status.pinnedRevisionName", func(c *actionCase) bool {
 		return c.succeeds() && c.runtime("autoSync") != false && c.pin() != ""
 	})
-	all.add(everyVerb, "runtime that inherits", func(c *actionCase) bool { return c.succeeds() && c.runtime("name") == "child" })
-	all.add(everyVerb, "pinned revision that can't be used", func(c *actionCase) bool { return c.ends(1, noRuntime) && pinned(c) })
+	all.add(runtimeVerbs, "runtime that inherits", func(c *actionCase) bool { return c.succeeds() && c.runtime("name") == "child" })
+	all.add(runtimeVerbs, "pinned revision that can't be used", func(c *actionCase) bool { return c.ends(1, noRuntime) && pinned(c) })
 	all.add([]string{"scale"}, "pinned runtime has drifted", func(c *actionCase) bool { return c.ends(1, scaleSource) && pinned(c) })
 }
 
@@ -180,7 +184,8 @@ func pauseForks(all *forks) {
 
 // leftForLater are the forks that need a runtime resolved through its stored
 // revisions, its parents or a model. Today they all end as "no active runtime".
-// Drift is a matter of pinned runtimes only.
+// Drift of a runtime is a matter of pinned ones only. The last three need canary groups
+// and policies; today they end as missing evidence.
 var leftForLater = []string{
 	"runtime chosen by the model",
 	"runtime pinned by status.pinnedRevisionName",
@@ -189,6 +194,9 @@ var leftForLater = []string{
 	"runtime that inherits",
 	"pinned revision that can't be used",
 	"pinned runtime has drifted",
+	"a plan from a policy",
+	"a plan with one canary group",
+	"drift of an edited policy",
 }
 
 // TestEveryForkIsCoveredOrLeft: each fork of the contract is either taken by a case

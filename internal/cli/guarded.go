@@ -24,6 +24,9 @@ type guardedCommand struct {
 	// arguments is the first line of everything that is wrong with the command
 	// line; empty leaves each mistake its own.
 	arguments string
+	// serviceOnly is set for an action that looks at nothing but the service, and so
+	// not for the manager either.
+	serviceOnly bool
 }
 
 func (g *guardedCommand) usage(err error) error {
@@ -54,7 +57,9 @@ func (a *App) guardedBy(cmd *cobra.Command, g guardedCommand) *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&dryRun, "dry-run", string(guarded.DryRunNone), "Dry-run mode: none, client or server")
 	f.BoolVar(&opts.Yes, "yes", false, "Confirm the exact preview without an interactive prompt")
-	f.StringVar(&opts.OMENamespace, "ome-namespace", DefaultOMENamespace, "Namespace of the OME manager")
+	if !g.serviceOnly {
+		f.StringVar(&opts.OMENamespace, "ome-namespace", DefaultOMENamespace, "Namespace of the OME manager")
+	}
 	f.BoolVar(&opts.RetryOnStatusChange, "retry-on-status-change", false,
 		"After the confirmation read again, and go on when only the status moved and nothing that was checked or shown differs")
 	addOutput(cmd, &output)

@@ -18,7 +18,7 @@ func (a *App) rollout() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.rolloutStatus(), a.rolloutPause(), a.rolloutResume())
+	cmd.AddCommand(a.rolloutStatus(), a.rolloutPause(), a.rolloutResume(), a.rolloutRepin())
 	cmd.AddCommand(a.rolloutReads()...)
 	return cmd
 }
@@ -122,4 +122,21 @@ it first.`,
 	cmd.Flags().BoolVar(&discard, "discard-pending-actions", false,
 		"Also remove pending promote and rollback requests; requires --yes")
 	return cmd
+}
+
+func (a *App) rolloutRepin() *cobra.Command {
+	return a.guardedBy(&cobra.Command{
+		Use:   "repin INFERENCESERVICE",
+		Short: "Take an edited rollout plan into the run that is open (alpha)",
+		Long: `Take an edited rollout plan into the run that is open. ALPHA: flags and behavior can
+change.
+
+A run goes by the plan that it pinned when it opened, and an edit of spec.rollout waits
+for the next run. This sets the annotation ome.io/rollout-repin to the digest of the
+plan as it is now, and the controller puts that plan in place of the pinned one if it
+still has the digest. It changes settings of a progression, such as maxSurge; other
+components, another kind, order, soak or ratio wait for the next run. You see the exact
+change and confirm it first.`,
+		Example: "  kubectl ome rollout repin chat -n prod\n  kubectl ome rollout repin chat -n prod --dry-run=server --yes",
+	}, guardedCommand{serviceOnly: true, action: func() (*guarded.Action, error) { return guarded.Repin(), nil }})
 }

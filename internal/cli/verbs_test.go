@@ -12,6 +12,8 @@ type verbWords struct {
 	// unbound is said of a foreign answer. failed, late and aborted are said when
 	// the patch failed, ran out of time, or was given up.
 	unbound, failed, late, aborted string
+	// lost is said when nobody knows whether the patch was stored.
+	lost string
 	// changed is said when the second read differs; changedCode and goneCode are
 	// the exit codes when it differs and when it fails.
 	changed               string
@@ -29,6 +31,10 @@ type verb struct {
 	kind, object string
 	// prompts is false for an action that never asks.
 	prompts bool
+	// mailbox is the annotation that the action sets or removes. serviceOnly is true
+	// when it reads nothing but the service.
+	mailbox     string
+	serviceOnly bool
 	// ready is a cluster in which the action succeeds.
 	ready func() *fixture
 	words verbWords
@@ -39,33 +45,39 @@ func same(s string) string { return s }
 // verbs are the guarded actions, in the order of their cases.
 func verbs() []*verb {
 	rollout := verbWords{
-		conflict: conflict, unbound: unbound, failed: readFailed, late: deadline, aborted: canceled, usage: same,
+		conflict: conflict, unbound: unbound, failed: readFailed, lost: readFailed, late: deadline, aborted: canceled, usage: same,
 		wrote:         "write rollout action result failed; check rollout status",
 		previewFailed: "write action preview failed; no request submitted",
 	}
+	repin := rollout
+	repin.conflict = "guarded annotation patch rejected; refresh rollout explain and retry explicitly"
+	repin.wrote = "write rollout action result failed; check rollout explain"
+	repin.unbound, repin.lost, repin.late, repin.aborted = repinUnknown, repinUnknown, repinUnknown, repinUnknown
 	return []*verb{
-		{name: "pause", path: []string{"rollout", "pause"}, kind: "InferenceService", object: "chat", prompts: true,
+		{name: "pause", path: []string{"rollout", "pause"}, kind: "InferenceService", object: "chat", prompts: true, mailbox: "ome.io/rollout-paused",
 			ready: rolling, words: rollout},
-		{name: "resume", path: []string{"rollout", "resume"}, kind: "InferenceService", object: "chat", prompts: true,
+		{name: "resume", path: []string{"rollout", "resume"}, kind: "InferenceService", object: "chat", prompts: true, mailbox: "ome.io/rollout-paused",
 			ready: func() *fixture { return paused("true") }, words: rollout},
-		{name: "scale", path: []string{"scale"}, kind: "InferenceReplica", object: "chat-engine", ready: scalable,
+		{name: "scale", path: []string{"scale"}, kind: "InferenceReplica", object: "chat-engine", ready: scalable, mailbox: "ome.io/release-held-revision",
 			base: []string{"--component=engine", "--replicas=2", "--override-autoscaler"},
 			words: verbWords{
 				conflict: "guarded scale precondition rejected; inspect current status and prepare a new request",
 				wrote:    "write scale result failed; API acceptance may already have occurred; inspect current status", previewFailed: "write scale preview failed; no request submitted",
-				unbound: scaleUnknown, failed: scaleUnknown, late: scaleUnknown, aborted: scaleUnknown,
+				unbound: scaleUnknown, failed: scaleUnknown, lost: scaleUnknown, late: scaleUnknown, aborted: scaleUnknown,
 				changed: "manual scale source changed; inspect current status and prepare a new request", changedCode: 1, goneCode: 1,
 				usage: scaleUsage,
 			}},
-		{name: "release-held", path: []string{"instance", "release-held"}, kind: "InferenceReplica", object: "chat-engine", prompts: true, ready: held,
+		{name: "release-held", path: []string{"instance", "release-held"}, kind: "InferenceReplica", object: "chat-engine", prompts: true, ready: held, mailbox: "ome.io/release-held-revision",
 			base: []string{"--component=engine", "--revision=chat-engine-bbbbbbbb"},
 			words: verbWords{
 				conflict: "guarded held-release rejected; inspect instance retry-blocks",
 				wrote:    "write held-release result failed; request outcome may be unknown, inspect instance retry-blocks", previewFailed: "write action preview failed; no request submitted",
-				unbound: releaseUnknown, failed: releaseUnknown, late: releaseUnknown, aborted: releaseUnknown,
+				unbound: releaseUnknown, failed: releaseUnknown, lost: releaseUnknown, late: releaseUnknown, aborted: releaseUnknown,
 				changed: "held-release preview became stale; inspect instance retry-blocks and retry explicitly", changedCode: 3, goneCode: 3,
 				usage: same,
 			}},
+		{name: "repin", path: []string{"rollout", "repin"}, kind: "InferenceService", object: "chat", prompts: true, serviceOnly: true,
+			mailbox: "ome.io/rollout-repin", ready: drifted, words: repin},
 	}
 }
 

@@ -65,8 +65,9 @@ type Words struct {
 	Accepted, Validated string
 	// Conflict, Unbound, WriteFailed and PreviewFailed are errors.
 	Conflict, Unbound, WriteFailed, PreviewFailed string
-	// Unknown, if set, is the error of every failed patch that is no conflict.
-	Unknown string
+	// Unknown, if set, is the error of every failed patch that is no conflict;
+	// Rejected, if set, that of one the API server turned down.
+	Unknown, Rejected string
 	// Setup words anew what goes wrong before the first read.
 	Setup map[string]string
 	// FollowUp is the read-only command to run next.

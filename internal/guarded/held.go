@@ -293,11 +293,7 @@ func (r Release) preview(ev *Evidence) ([]Row, []string) {
 		"Note: a paused service stores the release, and its update waits for the resume.",
 		"Note: the guard is on the InferenceReplica alone; the service, its other replicas and the pods may move meanwhile.",
 	}
-	if skew := ev.Now.Sub(ev.ServerNow).Abs(); skew >= time.Minute {
-		notes = append(notes, fmt.Sprintf("Note: this computer's clock is %s off the API server's; times are judged by the server's, %s.",
-			skew.Truncate(time.Second), utc(ev.ServerNow)))
-	}
-	return rows, notes
+	return rows, append(notes, ev.skewNotes()...)
 }
 
 // pauseState says which pause the service asks for.

@@ -134,5 +134,8 @@ func (ev *Evidence) byHand(s Subject, c Change) string {
 			words = append(words, w.Key+"-")
 		}
 	}
+	if len(words) == 0 {
+		return ""
+	}
 	return ev.kubectl("annotate " + object + " " + ShellQuote(s.Target.Name) + " " + strings.Join(words, " ") + overwrite + guard)
 }

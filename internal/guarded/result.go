@@ -41,8 +41,9 @@ type ActionResult struct {
 	// Revision is the full name of the revision behind RevisionHash, where a
 	// command that reads the outcome asks for it.
 	Revision string `json:"revision,omitempty"`
-	// Scale is set by the action of that name.
-	Scale *ScaleResult `json:"scale,omitempty"`
+	// Rollout is set by repin, Scale by the action of that name.
+	Rollout *RolloutResult `json:"rollout,omitempty"`
+	Scale   *ScaleResult   `json:"scale,omitempty"`
 }
 
 // Default messages of the three modes; an action may word the last one.
@@ -71,8 +72,11 @@ func PrintResult(w io.Writer, r *ActionResult, format Output) error {
 		buf.Write(b)
 	default:
 		rows := resultRows(r)
-		if r.Scale != nil {
+		switch {
+		case r.Scale != nil:
 			rows = scaleRows(r, format == OutputWide)
+		case r.Rollout != nil:
+			rows = repinRows(r, format == OutputWide)
 		}
 		if err := printTable(&buf, rows); err != nil {
 			return err
@@ -103,6 +107,27 @@ func resultRows(r *ActionResult) [][2]string {
 		{"message", r.Message},
 		{"follow-up", r.FollowUp},
 	}
+}
+
+// repinRows are the rows of a repin.
+func repinRows(r *ActionResult, wide bool) [][2]string {
+	rows := [][2]string{
+		{"action", r.Action},
+		{"target", r.Target.Kind + "/" + r.Target.Namespace + "/" + r.Target.Name},
+	}
+	if wide {
+		rows = append(rows, [2]string{"uid", r.Target.UID}, [2]string{"resource-version", r.Target.ResourceVersion})
+	}
+	return append(rows,
+		[2]string{"dry-run", string(r.DryRun)},
+		[2]string{"accepted", yesNo(r.Accepted)},
+		[2]string{"applied", yesNo(r.Applied)},
+		[2]string{"run-id", r.Rollout.RunID},
+		[2]string{"pinned-plan-digest", r.Rollout.PinnedPlanDigest},
+		[2]string{"requested-plan-digest", r.Rollout.RequestedPlanDigest},
+		[2]string{"group-count", itoa(r.Rollout.GroupCount)},
+		[2]string{"message", r.Message},
+		[2]string{"follow-up", r.FollowUp})
 }
 
 func printTable(w io.Writer, rows [][2]string) error {

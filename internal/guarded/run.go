@@ -351,6 +351,9 @@ func (r *run) patchError(err error, ev *Evidence, s Subject) *Error {
 	case outcomeUnknown:
 		return Refuse(message, head, serverText(err), check)
 	}
+	if r.action.Words.Rejected != "" {
+		message = r.action.Words.Rejected
+	}
 	details := []string{head, serverText(err), "nothing was stored"}
 	if classOf(err) == "Forbidden" {
 		can := "auth can-i patch " + s.Ref.Resource + "." + v1beta1.Group
