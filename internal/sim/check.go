@@ -137,7 +137,7 @@ func (c *Cluster) checkSurge(cd *core.ComponentDecision, a core.PodAction) {
 	}
 	held := map[int32]int32{index(a.Pod): 1}
 	for _, p := range c.actual.pods {
-		if p.Labels[v1beta1.ComponentLabel] != string(cd.Type) {
+		if p.Labels[v1beta1.ComponentLabel] != string(cd.Type) || !owned(p, c.actual.replicas[cd.Type]) {
 			continue
 		}
 		if p.DeletionTimestamp != nil && !c.inGrace(p) {
@@ -172,7 +172,7 @@ func (c *Cluster) checkAlone(cd *core.ComponentDecision, a core.PodAction, row *
 		return
 	}
 	for _, p := range c.actual.pods {
-		if p.Labels[v1beta1.ComponentLabel] == string(cd.Type) && index(p) == index(a.Pod) && p.Name != a.Pod.Name &&
+		if p.Labels[v1beta1.ComponentLabel] == string(cd.Type) && index(p) == index(a.Pod) && p.Name != a.Pod.Name && owned(p, c.actual.replicas[cd.Type]) &&
 			(p.DeletionTimestamp == nil || c.inGrace(p)) {
 			c.violate("%s: %s %s of %s creates %s beside %s", cd.Type, op.Type, op.ID, op.Strategy, short(a.Pod), short(p))
 		}

@@ -385,7 +385,7 @@ func TestAPauseHoldsTheRoll(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawCluster(t)
 		for kind, piece := range c.Pieces {
-			piece.Strategy = v1beta1.SurgeThenDrain
+			piece.Strategy, piece.MaxSurge = v1beta1.SurgeThenDrain, intstr.FromInt32(1)
 			c.Pieces[kind] = piece
 		}
 		if err := c.Settle(5000); err != nil {
