@@ -319,7 +319,7 @@ func TestListAtItsBound(t *testing.T) {
 
 // TestReadsHelp: the help of the reads is reviewed as text.
 func TestReadsHelp(t *testing.T) {
-	for _, words := range []string{"instance list", "instance status", "instance retry-blocks", "autoscale", "autoscale status", "wait", "rollout explain", "rollout history"} {
+	for _, words := range []string{"instance list", "instance status", "instance retry-blocks", "autoscale", "autoscale status", "wait", "rollout explain", "rollout history", "rollout validate"} {
 		r := readRun{}.do(t.Context(), append(strings.Fields(words), "--help")...)
 		if r.code != 0 || len(r.requests) > 0 {
 			t.Fatalf("%s: exit %d, %s", words, r.code, r.stderr)

@@ -3,10 +3,10 @@ package webhook
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -52,35 +52,34 @@ func (h *handler[T]) Handle(_ context.Context, req admission.Request) admission.
 	if req.Operation != admissionv1.Create && req.Operation != admissionv1.Update {
 		return admission.Allowed("")
 	}
-	now, err := decode[T](req.Object.Raw)
+	now, err := validate.Decode[T](req.Object.Raw)
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
-	var before decoded[T]
+	var before validate.Decoded[T]
 	if req.Operation == admissionv1.Update {
-		if before, err = decode[T](req.OldObject.Raw); err != nil {
+		if before, err = validate.Decode[T](req.OldObject.Raw); err != nil {
 			return admission.Errored(http.StatusBadRequest, fmt.Errorf("stored object: %w", err))
 		}
 	}
-	if now.broken != nil {
+	if now.Broken != nil {
 		// What is stored was admitted once. Its annotations and finalizers can still be edited.
-		if before.broken != nil && sameSpec(req.Object.Raw, req.OldObject.Raw) {
-			return admission.Allowed("").WithWarnings("the manager can't read this object: " + now.broken.Error())
+		if before.Broken != nil && sameSpec(req.Object.Raw, req.OldObject.Raw) {
+			return admission.Allowed("").WithWarnings("the manager can't read this object: " + now.Broken.Error())
 		}
-		return admission.Errored(http.StatusBadRequest, now.broken)
+		return admission.Errored(http.StatusBadRequest, now.Broken)
 	}
 	// A field that this manager doesn't know would be admitted unseen, so it is refused unless it
 	// was there before.
-	typos := slices.DeleteFunc(now.typos, func(typo string) bool { return slices.Contains(before.typos, typo) })
+	typos := slices.DeleteFunc(now.Typos, func(typo string) bool { return slices.Contains(before.Typos, typo) })
 	if len(typos) > 0 {
-		return admission.Errored(http.StatusBadRequest, fmt.Errorf(
-			"%s: correct the spelling or remove it; if a newer release has the field, upgrade the manager of this cluster first", strings.Join(typos, ", ")))
+		return admission.Errored(http.StatusBadRequest, errors.New(validate.UnknownFields(typos)))
 	}
-	old := before.obj
-	if before.broken != nil {
+	old := before.Object
+	if before.Broken != nil {
 		old = nil // nothing to compare with, so all of it is new
 	}
-	result := h.judge(now.obj, old, validate.Options{
+	result := h.judge(now.Object, old, validate.Options{
 		FromManager: req.UserInfo.Username == h.opts.ManagerUser,
 		KEDAServed:  h.opts.KEDAServed != nil && h.opts.KEDAServed(),
 	})

@@ -1,4 +1,4 @@
-package webhook
+package validate
 
 import (
 	"bytes"
@@ -15,36 +15,41 @@ import (
 	"ome.io/ome/api/v1beta1"
 )
 
-// decoded is an object as far as it can be read.
-type decoded[T any] struct {
-	obj *T
-	// typos are fields that the type doesn't have, or has twice.
-	typos []string
-	// broken is a value of a wrong type. Nothing of the object can be read then.
-	broken error
+// Decoded is an object as far as it can be read.
+type Decoded[T any] struct {
+	Object *T
+	// Typos are fields that the type doesn't have, or has twice.
+	Typos []string
+	// Broken is a value of a wrong type. Nothing of the object can be read then.
+	Broken error
 }
 
-// decode reads what the rules judge. Status is left out: no rule reads it, and a newer writer's
+// UnknownFields words the refusal of typos: a field that isn't known would be admitted unseen.
+func UnknownFields(typos []string) string {
+	return strings.Join(typos, ", ") + ": correct the spelling or remove it; if a newer release has the field, upgrade the manager of this cluster first"
+}
+
+// Decode reads what the rules judge. Status is left out: no rule reads it, and a newer writer's
 // fields are welcome there.
-func decode[T any](raw []byte) (decoded[T], error) {
+func Decode[T any](raw []byte) (Decoded[T], error) {
 	var parts map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &parts); err != nil {
-		return decoded[T]{}, err
+		return Decoded[T]{}, err
 	}
 	delete(parts, "status")
 	trimmed, err := json.Marshal(parts)
 	if err != nil {
-		return decoded[T]{}, err
+		return Decoded[T]{}, err
 	}
-	out := decoded[T]{obj: new(T)}
-	err = v1beta1.DecodeStrict(trimmed, out.obj)
+	out := Decoded[T]{Object: new(T)}
+	err = v1beta1.DecodeStrict(trimmed, out.Object)
 	// Mistakes that leave the object readable come joined.
 	if many, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range many.Unwrap() {
-			out.typos = append(out.typos, e.Error())
+			out.Typos = append(out.Typos, e.Error())
 		}
 	} else if err != nil {
-		out.broken = locate[T](trimmed)
+		out.Broken = locate[T](trimmed)
 	}
 	return out, nil
 }
