@@ -21,6 +21,7 @@ func (c *Cluster) Pass() core.Decision {
 	c.dirty = false
 	c.retry = time.Time{}
 	c.lagging()
+	c.book.reached = map[v1beta1.ComponentType]bool{}
 	w := c.World()
 	d := core.Decide(w)
 	c.wake = d.Wake
@@ -219,6 +220,7 @@ func (c *Cluster) applyComponent(w core.World, cd *core.ComponentDecision) {
 		c.actual.replicas[cd.Type] = r
 		c.landed(KindReplica)
 	}
+	c.book.reached[cd.Type] = true
 	if !c.Unchecked {
 		c.checkUnavailable(w, cd)
 	}

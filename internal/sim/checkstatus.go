@@ -25,6 +25,8 @@ type book struct {
 	// which the last pass saw something hold it from outside.
 	clock map[string]time.Duration
 	held  map[string]bool
+	// reached are the components whose status the last pass brought up to date.
+	reached map[v1beta1.ComponentType]bool
 	// images are the images by container of each revision, by its name.
 	images map[string]map[string]string
 	// rendered is what the component looked like when its update revision was last
@@ -78,7 +80,7 @@ func (b *book) watch(c *Cluster, w *core.World) {
 			old, _ = rows.Decode(&seen.Replica.Status, math.MaxInt32)
 		}
 		for _, row := range c.Rows(seen.Type) {
-			if row.Operation == nil || row.Operation.Type == v1beta1.OperationDelete {
+			if !b.reached[seen.Type] || row.Operation == nil || row.Operation.Type == v1beta1.OperationDelete {
 				continue
 			}
 			held := paused && c.Desired(seen.Type) > 0
