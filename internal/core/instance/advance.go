@@ -190,6 +190,10 @@ func (d *decider) bringUp(row *v1beta1.InstanceStatus, slot int32, revision stri
 		}
 		d.act(PodDelete, p, op, "Recycled")
 		return false
+	case p.serving() && p.hash != d.hashOf(revision) && d.in.Paused && op.Type == v1beta1.OperationUpdate && !rebuilds(op):
+		// The spec moved on under the surge; while paused both of its pods run on.
+		d.toWaiting(row, v1beta1.WaitingPaused)
+		return false
 	case p.hash != d.hashOf(revision), leftover(p, op):
 		d.remove(p, op, "Superseded")
 		return false
