@@ -55,7 +55,7 @@ test: ## Run every test there is
 	@hack/test.sh all
 
 .PHONY: soak
-soak: ## Run the long properties, then the fuzzers (STEPS=5000000, SOAK=10m each)
+soak: ## Run the long properties, then the fuzzers (STEPS=3000000, SOAK=10m each)
 	@hack/soak.sh
 
 .PHONY: bench

@@ -43,9 +43,14 @@ func unreachable(cell Cell) string {
 		if cell.Phase == v1beta1.InstanceReady && (cell.Event == "no room" || cell.Event == "admitted") {
 			return "what a row at rest has was looked at by queue and scheduler before it came to rest"
 		}
-		if cell.Event == "admitted" && cell.Phase == v1beta1.InstanceFailed {
-			return "while a pod waits for its gate the clock of its attempt stands still"
-		}
+	}
+	return ""
+}
+
+// rare says why a cell is not asked for although it can be reached, "" when it is.
+func rare(cell Cell) string {
+	if cell.Phase == v1beta1.InstanceFailed && cell.Event == "admitted" {
+		return "the clock of an attempt stands still while its pod waits for a gate: the delete of a superseded pod must be lost for a whole window"
 	}
 	return ""
 }
@@ -76,7 +81,7 @@ func reportCoverage(t *testing.T) {
 					t.Errorf("%s, %q, %s was reached %d times, and is listed as unreachable: %s", phase, event, strategy, n, why)
 				case n > 0:
 					reached++
-				case why == "":
+				case why == "" && rare(cell) == "":
 					missed++
 					if *soaking {
 						t.Errorf("%s, %q, %s was never reached", phase, event, strategy)
