@@ -24,9 +24,7 @@ func (d *decider) block(revision string) int {
 
 // changeBlock returns a block to write to.
 func (d *decider) changeBlock(i int) *v1beta1.RetryBlock {
-	if !d.ownBlocks {
-		d.res.RetryBlocks, d.ownBlocks = slices.Clone(d.res.RetryBlocks), true
-	}
+	d.changeBlocks()
 	return &d.res.RetryBlocks[i]
 }
 

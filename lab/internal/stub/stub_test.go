@@ -387,6 +387,7 @@ func TestHandleSurvivesTheWire(t *testing.T) {
 
 func waitFor(t *testing.T, what string, ok func() bool) {
 	t.Helper()
+	// The sleep is between two looks at a real server.
 	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		if ok() {
 			return
