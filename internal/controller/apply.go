@@ -239,7 +239,7 @@ func podWrite(a *core.PodAction, now metav1.Time) (*Write, error) {
 	case core.PodCreate:
 		return &Write{Kind: WritePodCreate, Verb: VerbCreate, Object: a.Pod.DeepCopy()}, nil
 	case core.PodServe, core.PodUnserve:
-		patch, err := gatePatch(a.Pod, a.Verb == core.PodServe, a.Reason, now)
+		patch, err := gatePatch(a.Pod, a.Verb == core.PodServe, a.Reason, a.Message, now)
 		if err != nil {
 			return nil, err
 		}

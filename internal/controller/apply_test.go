@@ -238,7 +238,7 @@ func TestGatePatch(t *testing.T) {
 		if w.Kind != WritePodGate {
 			continue
 		}
-		const want = `{"metadata":{"resourceVersion":"70","uid":"old-uid"},"status":{"conditions":[{"type":"ome.io/serving","status":"False","reason":"Replaced","lastTransitionTime":"2026-01-02T03:04:05Z"}]}}`
+		const want = `{"metadata":{"resourceVersion":"70","uid":"old-uid"},"status":{"conditions":[{"type":"ome.io/serving","status":"False","reason":"Replaced","message":"","lastTransitionTime":"2026-01-02T03:04:05Z"}]}}`
 		if diff := cmp.Diff(want, string(w.Patch)); diff != "" || w.Subresource != "status" || w.PatchType != types.StrategicMergePatchType {
 			t.Errorf("gate patch to %q (-want +got):\n%s", w.Subresource, diff)
 		}

@@ -94,7 +94,7 @@ func servicePart(s *corev1.Service) specPart {
 
 // gatePatch sets our readiness gate and nothing else. UID and version bind it to
 // the pod that was judged: the kubelet writes the same status.
-func gatePatch(pod *corev1.Pod, serving bool, reason string, now metav1.Time) ([]byte, error) {
+func gatePatch(pod *corev1.Pod, serving bool, reason, message string, now metav1.Time) ([]byte, error) {
 	status := corev1.ConditionFalse
 	if serving {
 		status = corev1.ConditionTrue
@@ -103,12 +103,13 @@ func gatePatch(pod *corev1.Pod, serving bool, reason string, now metav1.Time) ([
 		Type               corev1.PodConditionType `json:"type"`
 		Status             corev1.ConditionStatus  `json:"status"`
 		Reason             string                  `json:"reason,omitempty"`
+		Message            string                  `json:"message"`
 		LastTransitionTime metav1.Time             `json:"lastTransitionTime"`
 	}
 	return json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": pod.UID, "resourceVersion": pod.ResourceVersion},
 		"status": map[string]any{"conditions": []condition{{
-			Type: v1beta1.ServingReadinessGate, Status: status, Reason: reason, LastTransitionTime: now,
+			Type: v1beta1.ServingReadinessGate, Status: status, Reason: reason, Message: message, LastTransitionTime: now,
 		}}},
 	})
 }

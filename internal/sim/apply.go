@@ -291,7 +291,14 @@ func (c *Cluster) applyPod(kind v1beta1.ComponentType, a core.PodAction) {
 		if a.Verb == core.PodUnserve {
 			status, word = corev1.ConditionFalse, "unserve"
 		}
-		c.edit(now.Name, func(p *corev1.Pod) { c.setCondition(p, v1beta1.ServingReadinessGate, status) })
+		c.edit(now.Name, func(p *corev1.Pod) {
+			c.setCondition(p, v1beta1.ServingReadinessGate, status)
+			for i := range p.Status.Conditions {
+				if cond := &p.Status.Conditions[i]; cond.Type == v1beta1.ServingReadinessGate {
+					cond.Message = a.Message
+				}
+			}
+		})
 		c.landed(KindPod)
 		c.logf("%s: %s %s", kind, word, short(now))
 	case core.PodUpdate:

@@ -32,6 +32,8 @@ type pod struct {
 	unscheduledSince time.Time
 	// gateSince is when the gate last turned.
 	gateSince time.Time
+	// gateRestarts is how often the main container had restarted by then; -1 if not told.
+	gateRestarts int32
 	// incarnation is the one the pod was made for; 0 when it carries none.
 	incarnation int64
 	// unknown is a pod whose node went silent.
@@ -204,7 +206,7 @@ func observe(obj *corev1.Pod, in *Input) pod {
 		case corev1.PodReady:
 			p.ready, p.readySince = yes, c.LastTransitionTime.Time
 		case v1beta1.ServingReadinessGate:
-			p.gate, p.gateSince = yes, c.LastTransitionTime.Time
+			p.gate, p.gateSince, p.gateRestarts = yes, c.LastTransitionTime.Time, restartsNoted(c.Message)
 		case corev1.PodScheduled:
 			if !yes && c.Reason == corev1.PodReasonUnschedulable {
 				p.unschedulable, p.noRoom, p.unscheduledSince = true, c.Message, c.LastTransitionTime.Time

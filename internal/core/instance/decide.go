@@ -81,6 +81,9 @@ func (d *decider) podsOf(index int32) *slots {
 
 func (d *decider) act(verb PodVerb, p *pod, op *v1beta1.InstanceOperation, reason string) {
 	a := PodAction{Verb: verb, Pod: p.obj, Reason: reason}
+	if verb == PodServe {
+		a.Message = restartsNote(p.obj)
+	}
 	if op != nil {
 		a.Operation = op.ID
 	}

@@ -3,9 +3,11 @@ package instance
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ome.io/ome/api/v1beta1"
@@ -61,14 +63,10 @@ func (d *decider) trouble(row *v1beta1.InstanceStatus) (f *failure, policy bool)
 		return nil, false
 	}
 	if d.in.RestartPolicy == v1beta1.RestartRecreateInstance {
-		since := p.gateSince
-		if row.ReadySince != nil && row.ReadySince.After(since) {
-			since = row.ReadySince.Time
-		}
 		for i := range p.obj.Status.ContainerStatuses {
 			c := &p.obj.Status.ContainerStatuses[i]
 			t := c.LastTerminationState.Terminated
-			if c.Name == mainContainer && c.RestartCount > 0 && t != nil && p.gate && t.FinishedAt.After(since) {
+			if c.Name == mainContainer && t != nil && restartedInService(row, p, c.RestartCount, t.FinishedAt.Time) {
 				f := newFailure(p.obj.Name, t.Reason, t.Message, false)
 				f.ContainerName, f.ExitCode, f.node = c.Name, new(t.ExitCode), p.obj.Spec.NodeName
 				return f, true
@@ -79,6 +77,44 @@ func (d *decider) trouble(row *v1beta1.InstanceStatus) (f *failure, policy bool)
 		return stuck(p), false
 	}
 	return nil, false
+}
+
+// restartedInService is true for a container that ended after its pod came into rotation.
+// Times in the API are whole seconds, and those of a kubelet come from another clock, so
+// they can't tell the end that made a pod late from the first one in service: the number
+// of restarts can, and the gate keeps what it was.
+func restartedInService(row *v1beta1.InstanceStatus, p *pod, restarts int32, ended time.Time) bool {
+	if !p.gate || restarts <= max(0, p.gateRestarts) {
+		return false
+	}
+	if row.ReadySince != nil && row.ReadySince.After(p.gateSince) {
+		return ended.After(row.ReadySince.Time) // it came into service again without a turn of the gate
+	}
+	return p.gateRestarts >= 0 || ended.After(p.gateSince)
+}
+
+const restartsPrefix = "restarts="
+
+// restartsNote is the gate's message: how often the main container had restarted when
+// the pod came into rotation.
+func restartsNote(obj *corev1.Pod) string {
+	n := int32(0)
+	for i := range obj.Status.ContainerStatuses {
+		if c := &obj.Status.ContainerStatuses[i]; c.Name == mainContainer {
+			n = c.RestartCount
+		}
+	}
+	return restartsPrefix + strconv.Itoa(int(n))
+}
+
+// restartsNoted reads the note; -1 for a gate that somebody else turned.
+func restartsNoted(message string) int32 {
+	text, ok := strings.CutPrefix(message, restartsPrefix)
+	n, err := strconv.ParseInt(text, 10, 32)
+	if !ok || err != nil {
+		return -1
+	}
+	return int32(n)
 }
 
 // openRestart opens the restart, or its wait when the last one is not long ago.

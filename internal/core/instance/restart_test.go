@@ -1,6 +1,7 @@
 package instance
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -85,6 +86,47 @@ func TestRestartPolicy(t *testing.T) {
 		w.run(time.Hour)
 		w.rows("0 Ready a")
 		w.told(v1beta1.EventRestartTriggered, 0)
+	})
+	// Times in the API are whole seconds, and a kubelet's clock is not ours.
+	for name, off := range map[string]time.Duration{
+		"in the second in which its pod came into rotation": 0,
+		"by a kubelet whose clock is behind":                -2 * time.Second,
+	} {
+		t.Run("a restart "+name, func(t *testing.T) {
+			w := recreate(t, 1)
+			w.crash("0/0", "ome-container")
+			w.change("0/0", func(p *corev1.Pod) {
+				i := slices.IndexFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == v1beta1.ServingReadinessGate })
+				p.Status.ContainerStatuses[0].LastTerminationState.Terminated.FinishedAt = metav1.NewTime(p.Status.Conditions[i].LastTransitionTime.Add(off))
+			})
+			w.settle()
+			w.rows("0 Ready a incarnation 2")
+			w.told(v1beta1.EventRestartTriggered, 1, "OOMKilled")
+		})
+	}
+	t.Run("a restart that ended in the second in which the pod came into rotation, but before, does not count", func(t *testing.T) {
+		w := empty(t)
+		w.in.RestartPolicy = v1beta1.RestartRecreateInstance
+		w.slow["a"] = true
+		w.run(10 * time.Second)
+		w.crash("0/0", "ome-container")
+		delete(w.slow, "a")
+		w.settle()
+		w.run(time.Hour)
+		w.rows("0 Ready a")
+		w.told(v1beta1.EventRestartTriggered, 0)
+	})
+	t.Run("a gate that somebody else turned tells by its time", func(t *testing.T) {
+		w := recreate(t, 1)
+		w.change("0/0", func(p *corev1.Pod) {
+			for i := range p.Status.Conditions {
+				p.Status.Conditions[i].Message = ""
+			}
+		})
+		w.later(time.Minute)
+		w.crash("0/0", "ome-container")
+		w.settle()
+		w.rows("0 Ready a incarnation 2")
 	})
 	t.Run("a pod in phase Failed", func(t *testing.T) {
 		w := recreate(t, 1)

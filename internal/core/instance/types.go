@@ -219,8 +219,8 @@ type PodAction struct {
 	// Operation is the ID of the operation that authorizes the call; empty only
 	// for a gate put back at rest.
 	Operation string
-	// Reason is stored in the gate's condition.
-	Reason string
+	// Reason and Message are stored in the gate's condition.
+	Reason, Message string
 	// Patch is the change of a PodUpdate; nil for every other verb.
 	Patch *PodPatch
 }

@@ -191,6 +191,11 @@ func (w *world) apply(a PodAction) {
 	switch a.Verb {
 	case PodServe, PodUnserve:
 		w.condition(p, v1beta1.ServingReadinessGate, a.Verb == PodServe)
+		for i := range p.Status.Conditions {
+			if c := &p.Status.Conditions[i]; c.Type == v1beta1.ServingReadinessGate {
+				c.Message = a.Message
+			}
+		}
 	case PodDelete:
 		if p.DeletionTimestamp != nil {
 			w.t.Fatalf("pod %s is deleted twice", p.Name)
