@@ -62,7 +62,9 @@ type options struct {
 	level               slog.Level
 	version             bool
 
-	skipDrain bool
+	// The lab's negative controls.
+	skipDrain, skipPairing bool
+
 	crashText string
 	crash     *controller.Crash
 }
@@ -101,10 +103,12 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	f.StringVar(&o.logFormat, "log-format", "json", "json or text")
 	f.BoolVar(&o.version, "version", false, "print the version and exit")
 
-	// For the lab's experiments: what happens without the drain, and after a crash anywhere.
+	// For the lab's experiments: what happens without the drain, without the pairing hold, and after a crash anywhere.
+	// They are flags and no settings, so that nobody who may edit the settings can turn the promises off.
 	f.BoolVar(&o.skipDrain, "lab-skip-drain", false, "")
+	f.BoolVar(&o.skipPairing, "lab-skip-pairing", false, "")
 	f.StringVar(&o.crashText, "lab-crash", "", "")
-	for _, hidden := range []string{"lab-skip-drain", "lab-crash"} {
+	for _, hidden := range []string{"lab-skip-drain", "lab-skip-pairing", "lab-crash"} {
 		if err := f.MarkHidden(hidden); err != nil {
 			return nil, err
 		}

@@ -51,12 +51,15 @@ func TestDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	if o.namespace != "ome" || o.leaderNamespace != "ome" || !o.leaderElect || o.leaderID != "ome-manager" ||
-		o.lease != 15*time.Second || o.qps != -1 || o.webhookPort != 9443 || !o.webhookRotate || o.skipDrain || o.crash != nil {
+		o.lease != 15*time.Second || o.qps != -1 || o.webhookPort != 9443 || !o.webhookRotate || o.skipDrain || o.skipPairing || o.crash != nil {
 		t.Errorf("defaults: %+v", *o)
 	}
 	t.Setenv("POD_NAMESPACE", "elsewhere")
-	if o, err = parse([]string{"--lab-crash=before:pod-gate:2"}, io.Discard); err != nil {
+	if o, err = parse([]string{"--lab-crash=before:pod-gate:2", "--lab-skip-pairing"}, io.Discard); err != nil {
 		t.Fatal(err)
+	}
+	if !o.skipPairing || o.skipDrain {
+		t.Errorf("--lab-skip-pairing: skipPairing %t, skipDrain %t", o.skipPairing, o.skipDrain)
 	}
 	if o.namespace != "elsewhere" || o.leaderNamespace != "elsewhere" {
 		t.Errorf("namespace %q, lease in %q", o.namespace, o.leaderNamespace)

@@ -58,7 +58,7 @@ func start(ctx context.Context, o *options, stderr io.Writer) error {
 		return fmt.Errorf("manager: %w", err)
 	}
 
-	settings := controller.Options{Namespace: o.namespace, Workers: o.workers, SkipDrain: o.skipDrain}
+	settings := controller.Options{Namespace: o.namespace, Workers: o.workers, SkipDrain: o.skipDrain, SkipPairing: o.skipPairing}
 	if o.crash != nil {
 		settings.Wrap = o.crash.Wrap
 	}
@@ -71,6 +71,12 @@ func start(ctx context.Context, o *options, stderr io.Writer) error {
 	}
 	if err := addProbes(mgr, o, hooks, c); err != nil {
 		return err
+	}
+	if o.skipDrain {
+		log.Error(nil, "--lab-skip-drain: old pods are deleted in rotation and requests WILL be lost; this is for tests of the lab alone")
+	}
+	if o.skipPairing {
+		log.Error(nil, "--lab-skip-pairing: a pairing change holds no drain and engines WILL meet decoders that do not understand them; this is for tests of the lab alone")
 	}
 	log.Info("starting", "version", buildVersion(), "namespace", o.namespace, "workers", o.workers)
 	return mgr.Start(ctx)

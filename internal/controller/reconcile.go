@@ -47,7 +47,7 @@ type reconciler struct {
 	nodes    nodes
 	decide   func(core.World) core.Decision
 
-	skipDrain bool
+	skipDrain, skipPairing bool
 	// checkPurity proves after each decision that it wrote to nothing it was given.
 	checkPurity bool
 }
@@ -89,7 +89,7 @@ func (r *reconciler) pass(ctx context.Context, key types.NamespacedName) (time.D
 		metrics.Forget(key.Namespace, key.Name)
 		return 0, nil
 	}
-	world.Seed, world.SkipDrain = newSeed(), r.skipDrain
+	world.Seed, world.SkipDrain, world.SkipPairing = newSeed(), r.skipDrain, r.skipPairing
 	for i := range world.Components {
 		c := &world.Components[i]
 		c.Refusal = state.refusals[c.Type].text

@@ -36,6 +36,8 @@ type Options struct {
 	Workers int
 	// SkipDrain is the lab's negative control: pods go without leaving rotation first.
 	SkipDrain bool
+	// SkipPairing is another: no drain waits for a pair of engine and decoder.
+	SkipPairing bool
 	// Wrap, when set, stands between the passes and the API server: it can lose or
 	// watch writes.
 	Wrap func(Writer) Writer
@@ -198,6 +200,7 @@ func (c *Controller) runPasses(ctx context.Context, w *watched, direct client.Cl
 		limits:      newLimits(),
 		decide:      core.Decide,
 		skipDrain:   c.options.SkipDrain,
+		skipPairing: c.options.SkipPairing,
 		checkPurity: c.options.CheckPurity,
 	}
 	controller, err := ctrl.NewTypedUnmanaged("inferenceservice", ctrl.TypedOptions[types.NamespacedName]{

@@ -20,7 +20,7 @@ func Decide(w World) Decision {
 	}
 
 	// What a rollout may not know of: a service on its way out only drains.
-	in := rollout.Input{Now: w.Now, Seed: w.Seed, Service: w.Key.Name}
+	in := rollout.Input{Now: w.Now, Seed: w.Seed, Service: w.Key.Name, SkipPairing: w.SkipPairing}
 	if w.Service != nil {
 		in.Generation = w.Service.Generation
 		in.Pause = rollout.PauseOf(w.Service.Annotations)

@@ -50,6 +50,9 @@ type World struct {
 	// SkipDrain deletes pods without taking them out of rotation first. Only the
 	// lab sets it, for the run that must show lost requests.
 	SkipDrain bool
+	// SkipPairing drains old pods whether or not an engine and a decoder that pair
+	// go on serving. Only the lab sets it, for the run that must show mismatches.
+	SkipPairing bool
 }
 
 // Component is what is known about one component of the service.

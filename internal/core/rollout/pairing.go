@@ -45,7 +45,7 @@ func Weighed(in Input, live plan.Resolution) map[v1beta1.ComponentType]bool {
 // wait for each other.
 func pairing(res *Result, in Input) {
 	engine, decoder := in.member(v1beta1.EngineComponent), in.member(v1beta1.DecoderComponent)
-	if engine == nil || decoder == nil {
+	if engine == nil || decoder == nil || in.SkipPairing {
 		return
 	}
 	pairingOf(res, engine, decoder)

@@ -51,6 +51,11 @@ func TestPairing(t *testing.T) {
 			case q.Left != tc.drains || q.Hold.Gate != v1beta1.GatePairing || q.Hold.Reason != tc.reason:
 				t.Errorf("%d drains: %s\nwant %d: %s", q.Left, q.Hold.Reason, tc.drains, tc.reason)
 			}
+			control := Result{Permits: map[v1beta1.ComponentType]Permit{}}
+			pairing(&control, Input{Members: []Member{tc.engine, tc.decoder}, SkipPairing: true})
+			if len(control.Permits) > 0 {
+				t.Errorf("the lab's control holds %+v", control.Permits)
+			}
 		})
 	}
 }

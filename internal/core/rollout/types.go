@@ -74,6 +74,8 @@ type Input struct {
 	Members          []Member
 	// Repin is the request to take the live plan into the open run; nil when there is none.
 	Repin *string
+	// SkipPairing lets a token change drain what still pairs (the lab's control).
+	SkipPairing bool
 }
 
 // Permit is what one component may do.
