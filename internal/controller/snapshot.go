@@ -42,12 +42,12 @@ func snapshot(s stores, key types.NamespacedName, set config.Settings, templates
 	for _, c := range v1beta1.Components() {
 		r, hasReplica := replicas[c]
 		t, declared := rendered[c]
-		declared = declared && (!t.unsure || hasReplica)
+		declared = declared && (!t.Unsure || hasReplica)
 		if !declared && !hasReplica {
 			continue
 		}
 		component := core.Component{
-			Type: c, Declared: declared, Template: t.template, TemplateError: t.err,
+			Type: c, Declared: declared, Template: t.Template, TemplateError: t.Err,
 			Replica: r, Pods: pods[c], Routed: routed,
 		}
 		if r != nil {
