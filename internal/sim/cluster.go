@@ -99,7 +99,16 @@ type Cluster struct {
 	Grace time.Duration
 	// Coverage, when set, counts what happened to whom.
 	Coverage *Coverage
+	// Ways, when set, is told which rule let a move of a group through.
+	Ways func(way string)
+	// Digests, when set, remembers the digest of each progression, and returns the one it
+	// knows.
+	Digests func(body, digest string) string
 
+	// key names the service.
+	key types.NamespacedName
+	// roomy is a cluster in which every pod finds a node.
+	roomy        bool
 	actual, seen state
 	version      int64
 	seeds        int64
@@ -135,7 +144,7 @@ const (
 func New(pieces map[v1beta1.ComponentType]Piece, rollout *v1beta1.RolloutSpec) *Cluster {
 	c := &Cluster{
 		Now: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC), Settings: config.Default(), Pieces: maps.Clone(pieces),
-		Grace: 30 * time.Second, dirty: true, wrote: map[Kind]bool{},
+		Grace: 30 * time.Second, dirty: true, wrote: map[Kind]bool{}, key: types.NamespacedName{Namespace: Namespace, Name: Name},
 		Broken: map[v1beta1.ComponentType]bool{}, Stuck: map[types.UID]bool{}, Sick: map[types.UID]bool{},
 		BadNodes: map[string]bool{}, Room: map[string]int{}, Unpullable: map[string]bool{BadImage: true},
 		refused: map[v1beta1.ComponentType]map[string]core.Refusal{}, book: newBook(),
@@ -196,7 +205,7 @@ var order = []v1beta1.ComponentType{v1beta1.EngineComponent, v1beta1.DecoderComp
 func (c *Cluster) World() core.World {
 	c.seeds++
 	w := core.World{
-		Key: types.NamespacedName{Namespace: Namespace, Name: Name}, Now: c.Now,
+		Key: c.key, Now: c.Now,
 		Seed: fmt.Sprintf("%012x", c.seeds), Settings: c.Settings, Service: c.seen.service, SkipDrain: c.SkipDrain,
 	}
 	for _, kind := range order {

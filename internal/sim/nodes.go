@@ -147,6 +147,9 @@ func (c *Cluster) hangs(p *corev1.Pod) bool {
 
 // place finds the emptiest node that takes the pod, "" for none.
 func (c *Cluster) place(p *corev1.Pod) string {
+	if c.roomy {
+		return c.Nodes()[0]
+	}
 	used := map[string]int{}
 	for _, other := range c.actual.pods {
 		if c.Unchecked {

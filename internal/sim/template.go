@@ -38,6 +38,8 @@ type Piece struct {
 	KeepServing bool
 	// NoRelocation is migrationPolicy.mode: Never.
 	NoRelocation bool
+	// Template, when set, is the rendered component, and nothing above describes it.
+	Template *core.Template
 }
 
 // strategy is the strategy in force.
@@ -64,6 +66,9 @@ const (
 
 // template renders a piece once.
 func (c *Cluster) template(kind v1beta1.ComponentType, piece Piece) *core.Template {
+	if piece.Template != nil {
+		return piece.Template
+	}
 	key := fmt.Sprintf("%s %+v %s", kind, piece, c.Settings.Lifecycle.InstanceReadyTimeout)
 	if c.templates[key] == nil {
 		c.templates[key] = c.render(kind, piece)
