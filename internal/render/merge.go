@@ -59,6 +59,10 @@ func fromObject(in object, out any) error {
 	return json.Unmarshal(raw, out)
 }
 
+// ownKeys hold a person's own keys, of which an empty value says something: a node may be chosen by a
+// label without one.
+var ownKeys = []string{"annotations", "labels", "matchLabels", "nodeSelector"}
+
 // dropUnset removes nulls, empty strings and empty lists from objects, at any depth. Empty objects
 // stay: they mean something (emptyDir: {}) and are harmless in a merge.
 func dropUnset(v any) {
@@ -68,6 +72,9 @@ func dropUnset(v any) {
 			list, isList := value.([]any)
 			if value == nil || value == "" || isList && len(list) == 0 {
 				delete(v, key)
+				continue
+			}
+			if slices.Contains(ownKeys, key) {
 				continue
 			}
 			dropUnset(value)

@@ -163,6 +163,12 @@ func TestMerge(t *testing.T) {
 			got:  func(t corev1.PodTemplateSpec) any { return t.Spec.ServiceAccountName },
 			want: "sa",
 		},
+		"a label without a value chooses nodes": {
+			own:  engine(func(e *v1beta1.EngineSpec) { e.NodeSelector = map[string]string{"node-role.kubernetes.io/gpu": ""} }),
+			base: engine(func(e *v1beta1.EngineSpec) { e.Runner, e.NodeSelector = image, map[string]string{"zone": "a"} }),
+			got:  func(t corev1.PodTemplateSpec) any { return t.Spec.NodeSelector },
+			want: map[string]string{"node-role.kubernetes.io/gpu": "", "zone": "a"},
+		},
 		"explicit false replaces true": {
 			own:  engine(func(e *v1beta1.EngineSpec) { e.AutomountServiceAccountToken = ptr.To(false) }),
 			base: engine(func(e *v1beta1.EngineSpec) { e.Runner, e.AutomountServiceAccountToken = image, ptr.To(true) }),
