@@ -19,4 +19,5 @@ compare() { # a glob below the root; a file that only one side has counts too
 }
 compare 'api/v1beta1/zz_generated.*.go'
 compare 'config/crd/ome.io_*.yaml'
+compare 'config/components/*/ome.io_*.yaml'
 exit "$stale"

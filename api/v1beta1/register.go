@@ -34,6 +34,7 @@ const (
 	ClusterServingRuntimeResource = "clusterservingruntimes"
 	BaseModelResource             = "basemodels"
 	ClusterBaseModelResource      = "clusterbasemodels"
+	RolloutPolicyResource         = "rolloutpolicies"
 )
 
 var (
@@ -68,6 +69,7 @@ func addKnownTypes(s *runtime.Scheme) error {
 		&ClusterServingRuntime{}, &ClusterServingRuntimeList{},
 		&BaseModel{}, &BaseModelList{},
 		&ClusterBaseModel{}, &ClusterBaseModelList{},
+		&RolloutPolicy{}, &RolloutPolicyList{},
 	)
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil

@@ -28,7 +28,7 @@ func TestSchemeKnowsEveryKind(t *testing.T) {
 	s := newScheme(t)
 	for _, kind := range []string{
 		v1beta1.InferenceServiceKind, v1beta1.InferenceReplicaKind, v1beta1.ServingRuntimeKind,
-		v1beta1.ClusterServingRuntimeKind, v1beta1.BaseModelKind, v1beta1.ClusterBaseModelKind,
+		v1beta1.ClusterServingRuntimeKind, v1beta1.BaseModelKind, v1beta1.ClusterBaseModelKind, v1beta1.RolloutPolicyKind,
 	} {
 		for _, name := range []string{kind, kind + "List"} {
 			if !s.Recognizes(v1beta1.GroupVersion.WithKind(name)) {

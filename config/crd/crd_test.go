@@ -11,21 +11,37 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 
+	"ome.io/ome/config/components/rolloutpolicy"
 	"ome.io/ome/config/crd"
 )
 
+// files are the CRDs of the default install and of what can be added to it, by file name.
+func files(t *testing.T) map[string][]byte {
+	t.Helper()
+	all := map[string][]byte{}
+	for _, from := range []fs.FS{crd.FS, rolloutpolicy.FS} {
+		names, err := fs.Glob(from, "ome.io_*.yaml")
+		if err != nil || len(names) == 0 {
+			t.Fatalf("no CRD files: %v", err)
+		}
+		for _, name := range names {
+			data, err := fs.ReadFile(from, name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if all[name] != nil {
+				t.Fatalf("%s is in two folders", name)
+			}
+			all[name] = data
+		}
+	}
+	return all
+}
+
 func load(t *testing.T) map[string]*apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
-	files, err := fs.Glob(crd.FS, "*.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
 	crds := map[string]*apiextensionsv1.CustomResourceDefinition{}
-	for _, file := range files {
-		data, err := crd.FS.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+	for file, data := range files(t) {
 		var c apiextensionsv1.CustomResourceDefinition
 		if err := yaml.UnmarshalStrict(data, &c); err != nil {
 			t.Fatalf("%s: %v", file, err)
@@ -35,19 +51,19 @@ func load(t *testing.T) map[string]*apiextensionsv1.CustomResourceDefinition {
 	return crds
 }
 
+// A kind that is off by default must not come with the others.
+func TestPoliciesAreNoPartOfTheDefaultInstall(t *testing.T) {
+	names, err := fs.Glob(crd.FS, "*policies*")
+	if err != nil || len(names) > 0 {
+		t.Errorf("%v, %v", names, err)
+	}
+}
+
 // kubectl apply stores the whole object in an annotation, and the annotations of an object may
 // hold 256 KiB together. Some room is left for what people add.
 func TestPlainApplyFits(t *testing.T) {
 	const limit, room = 256 << 10, 8 << 10
-	files, err := fs.Glob(crd.FS, "*.yaml")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no CRD files: %v", err)
-	}
-	for _, file := range files {
-		data, err := crd.FS.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+	for file, data := range files(t) {
 		compact, err := yaml.YAMLToJSON(data)
 		if err != nil {
 			t.Fatal(err)
@@ -179,7 +195,13 @@ func TestSurface(t *testing.T) {
 		"ServingRuntime":        {Names: "servingruntimes servingruntime [] ServingRuntimeList", Scope: "Namespaced", Subresources: "status", Columns: runtime},
 		"ClusterServingRuntime": {Names: "clusterservingruntimes clusterservingruntime [] ClusterServingRuntimeList", Scope: "Cluster", Subresources: "status", Columns: runtime},
 		"BaseModel":             {Names: "basemodels basemodel [] BaseModelList", Scope: "Namespaced", Subresources: "status", Columns: model},
-		"ClusterBaseModel":      {Names: "clusterbasemodels clusterbasemodel [] ClusterBaseModelList", Scope: "Cluster", Subresources: "status", Columns: model},
+		"RolloutPolicy": {Names: "rolloutpolicies rolloutpolicy [] RolloutPolicyList", Scope: "Namespaced", Subresources: "status", Columns: []string{
+			"Ready=.status.conditions[?(@.type=='Ready')].status (string)",
+			"Digest=.status.portableDigest (string)",
+			"Refs=.status.attachedGroups (integer)",
+			"Age=.metadata.creationTimestamp (date)",
+		}},
+		"ClusterBaseModel": {Names: "clusterbasemodels clusterbasemodel [] ClusterBaseModelList", Scope: "Cluster", Subresources: "status", Columns: model},
 	}
 	got := map[string]surface{}
 	for kind, c := range load(t) {
@@ -238,6 +260,23 @@ func TestCodedRulesAreNotInTheSchema(t *testing.T) {
 	}
 	if canary.Properties["steps"].MinItems != nil {
 		t.Error("canary.steps has minItems; an empty canary is CanaryInvalid")
+	}
+}
+
+// A policy's progression and an inline one are one type, so that one digest can name both.
+func TestAPolicyIsAsStrictAsItsGroup(t *testing.T) {
+	crds := load(t)
+	spec := func(kind string) apiextensionsv1.JSONSchemaProps {
+		return crds[kind].Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
+	}
+	group, policy := spec("InferenceService").Properties["rollout"].Properties["groups"].Items.Schema.Properties, spec("RolloutPolicy").Properties
+	if len(policy) != 3 {
+		t.Errorf("a policy has %d fields, want its three progressions", len(policy))
+	}
+	for name := range policy {
+		if diff := cmp.Diff(jsonOf(t, group[name]), jsonOf(t, policy[name])); diff != "" {
+			t.Errorf("%s (-group +policy): %s", name, diff)
+		}
 	}
 }
 

@@ -33,6 +33,7 @@ var kinds = map[string]reflect.Type{
 	v1beta1.ClusterServingRuntimeKind: reflect.TypeFor[v1beta1.ClusterServingRuntime](),
 	v1beta1.BaseModelKind:             reflect.TypeFor[v1beta1.BaseModel](),
 	v1beta1.ClusterBaseModelKind:      reflect.TypeFor[v1beta1.ClusterBaseModel](),
+	v1beta1.RolloutPolicyKind:         reflect.TypeFor[v1beta1.RolloutPolicy](),
 }
 
 func main() {

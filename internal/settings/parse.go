@@ -58,6 +58,7 @@ func Parse(data map[string]string, lastGood *config.Settings) (config.Settings, 
 		p.key(key, raw)
 	}
 	p.crossChecks()
+	p.providers(data)
 	return out, p.problems
 }
 

@@ -145,6 +145,8 @@ func mark(v reflect.Value) {
 		v.Set(reflect.New(v.Type().Elem()))
 	case reflect.String:
 		v.SetString("x")
+	case reflect.Map:
+		v.Set(reflect.MakeMap(v.Type()))
 	default:
 		v.SetInt(1)
 	}

@@ -2,9 +2,11 @@ package validate
 
 // Reason codes. They end a message in parentheses, and scripts match on them.
 const (
+	CodeAnalysisInvalid                        = "AnalysisInvalid"
 	CodeAutoscalerAnnotationConflict           = "AutoscalerAnnotationConflict"
 	CodeAutoscalerClassUnknown                 = "AutoscalerClassUnknown"
 	CodeAutoscalerPolicyFeatureDisabled        = "AutoscalerPolicyFeatureDisabled"
+	CodeCanaryInvalid                          = "CanaryInvalid"
 	CodeCanaryRequiresOMENative                = "CanaryRequiresOMENative"
 	CodeCoordinationRequiresOMENative          = "CoordinationRequiresOMENative"
 	CodeDuplicateComponentInCoordinationGroups = "DuplicateComponentInCoordinationGroups"
@@ -19,11 +21,14 @@ const (
 	CodeInvalidScaleToZero                     = "InvalidScaleToZero"
 	CodeKedaIdleBelowMin                       = "KedaIdleBelowMin"
 	CodeKedaTriggersRequired                   = "KedaTriggersRequired"
+	CodeMultipleCanaryGroups                   = "MultipleCanaryGroups"
 	CodeOrderNotHonored                        = "OrderNotHonored"
 	CodeOrphanCoordinationGroup                = "OrphanCoordinationGroup"
 	CodePairingProtocolChangeUncoordinated     = "PairingProtocolChangeUncoordinated"
+	CodePlanTooLarge                           = "PlanTooLarge"
 	CodeRatioToleranceTooHigh                  = "RatioToleranceTooHigh"
 	CodeRollingUpdateLockstepViolation         = "RollingUpdateLockstepViolation"
+	CodeRolloutPolicyInvalid                   = "RolloutPolicyInvalid"
 	CodeRolloutPolicyRefUnsupported            = "RolloutPolicyRefUnsupported"
 	CodeRolloutTimeoutTooShort                 = "RolloutTimeoutTooShort"
 	CodeScalingModeNotImplemented              = "ScalingModeNotImplemented"

@@ -30,10 +30,6 @@ func checkGroups(r *Result, s *v1beta1.InferenceService) {
 			r.warn(groupField(i, ".maintainRatio.tolerance"), CodeRatioToleranceTooHigh,
 				"at %d%% the ratio is hardly kept at all; %d or less keeps the components in proportion", *t.Tolerance, wideTolerance)
 		}
-		if g.PolicyRef != nil {
-			r.refuse(groupField(i, ".policyRef"), CodeRolloutPolicyRefUnsupported,
-				"RolloutPolicy is off in this installation; set canary, blueGreen or rollingUpdate in the group")
-		}
 	}
 }
 
@@ -48,7 +44,7 @@ func checkMembers(r *Result, s *v1beta1.InferenceService, groups []v1beta1.Rollo
 		for j, c := range groups[i].Components {
 			field := groupField(i, fmt.Sprintf(".components[%d]", j))
 			if !v1beta1.IsComponent(c) {
-				r.refuse(field, CodeInvalidComponentInCoordinationGroup, "%q is not a component; use router, engine or decoder", c)
+				r.refuse(field, memberCode(canary, CodeInvalidComponentInCoordinationGroup), "%q is not a component; use router, engine or decoder", c)
 				continue
 			}
 			if at, taken := home[c]; taken {
@@ -61,7 +57,7 @@ func checkMembers(r *Result, s *v1beta1.InferenceService, groups []v1beta1.Rollo
 			}
 			home[c] = i
 			if s.Spec.Extension(c) == nil {
-				r.refuse(field, CodeOrphanCoordinationGroup, "the service declares no %s; add %s, or take %s out of the group", c, component(c, ""), c)
+				r.refuse(field, memberCode(canary, CodeOrphanCoordinationGroup), "the service declares no %s; add %s, or take %s out of the group", c, component(c, ""), c)
 				continue
 			}
 			if mode := s.Spec.DeclaredMode(c); mode != v1beta1.OMENativeMode {
@@ -74,6 +70,14 @@ func checkMembers(r *Result, s *v1beta1.InferenceService, groups []v1beta1.Rollo
 			}
 		}
 	}
+}
+
+// memberCode is the code of a bad member: a canary group has one for them all.
+func memberCode(canary bool, code string) string {
+	if canary {
+		return CodeCanaryInvalid
+	}
+	return code
 }
 
 // checkShape judges the list as a whole.

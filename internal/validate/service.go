@@ -14,6 +14,10 @@ type Options struct {
 	FromManager bool
 	// KEDAServed is true where the cluster has ScaledObjects.
 	KEDAServed bool
+	// PoliciesServed is true where the manager found RolloutPolicies when it started.
+	PoliciesServed bool
+	// MaxPlanBytes caps the JSON of one progression. 0: no cap.
+	MaxPlanBytes int32
 }
 
 // rule is judged on create, and on an update when what it reads has changed.
@@ -29,6 +33,7 @@ var serviceRules = []rule{
 	{readsModes, checkModeCombination},
 	{readsStrategies, checkDeploymentStrategy},
 	{readsRollout, checkGroups},
+	{readsCanaries, checkCanaries},
 	{readsBudgets, checkBudgets},
 	{readsBounds, checkBounds},
 	{readsDisruption, checkDisruption},
@@ -56,6 +61,7 @@ func InferenceService(s, old *v1beta1.InferenceService, opts Options) Result {
 		checkPairingChange(&r, s, old)
 		checkLockstep(&r, s, old)
 	}
+	checkPlanOptions(&r, s, old, opts)
 	checkUnsupported(&r, s, old)
 	checkKEDA(&r, s, old, opts)
 	if !opts.FromManager {

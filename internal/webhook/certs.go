@@ -22,11 +22,15 @@ const (
 	ServiceName    = "ome-webhook-server-service"
 )
 
-// rotateCerts keeps a certificate in the Secret and its authority in the webhook configuration. The
+// rotateCerts keeps a certificate in the Secret and its authority in the webhook configurations. The
 // channel closes when the files are in Dir and the authority is in place. Every replica runs it:
 // each needs to know when its own files have come.
-func rotateCerts(mgr ctrl.Manager, opts CertOptions) (<-chan struct{}, error) {
+func rotateCerts(mgr ctrl.Manager, opts CertOptions, configurations []string) (<-chan struct{}, error) {
 	ready := make(chan struct{})
+	var hooks []rotator.WebhookInfo
+	for _, name := range configurations {
+		hooks = append(hooks, rotator.WebhookInfo{Name: name, Type: rotator.Validating})
+	}
 	err := rotator.AddRotator(mgr, &rotator.CertRotator{
 		SecretKey:             types.NamespacedName{Namespace: opts.Namespace, Name: CertSecretName},
 		CertDir:               opts.Dir,
@@ -36,7 +40,7 @@ func rotateCerts(mgr ctrl.Manager, opts CertOptions) (<-chan struct{}, error) {
 		ExtraDNSNames:         opts.ExtraDNSNames,
 		IsReady:               ready,
 		RequireLeaderElection: false,
-		Webhooks:              []rotator.WebhookInfo{{Name: ConfigurationName, Type: rotator.Validating}},
+		Webhooks:              hooks,
 	})
 	if err != nil {
 		return nil, err

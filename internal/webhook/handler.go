@@ -80,8 +80,10 @@ func (h *handler[T]) Handle(_ context.Context, req admission.Request) admission.
 		old = nil // nothing to compare with, so all of it is new
 	}
 	result := h.judge(now.Object, old, validate.Options{
-		FromManager: req.UserInfo.Username == h.opts.ManagerUser,
-		KEDAServed:  h.opts.KEDAServed != nil && h.opts.KEDAServed(),
+		FromManager:    req.UserInfo.Username == h.opts.ManagerUser,
+		KEDAServed:     h.opts.KEDAServed != nil && h.opts.KEDAServed(),
+		PoliciesServed: h.opts.PoliciesServed,
+		MaxPlanBytes:   h.opts.MaxPlanBytes,
 	})
 	if !result.OK() {
 		return admission.Denied(result.Denial()).WithWarnings(result.WarningTexts()...)

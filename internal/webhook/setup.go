@@ -15,6 +15,7 @@ const (
 	RuntimePath = "/validate-ome-io-v1beta1-servingruntime"
 	// ClusterRuntimePath is the path for ClusterServingRuntimes.
 	ClusterRuntimePath = "/validate-ome-io-v1beta1-clusterservingruntime"
+	PolicyPath         = "/validate-ome-io-v1beta1-rolloutpolicy"
 )
 
 // Names of the webhooks. A client prints the name before each denial.
@@ -24,10 +25,14 @@ const (
 	RuntimeWebhookName = "servingruntime.ome-webhook-server.validator"
 	// ClusterRuntimeWebhookName is the webhook of ClusterServingRuntimes.
 	ClusterRuntimeWebhookName = "clusterservingruntime.ome-webhook-server.validator"
+	PolicyWebhookName         = "rolloutpolicy.ome-webhook-server.validator"
 )
 
-// ConfigurationName is the ValidatingWebhookConfiguration that holds them all.
+// ConfigurationName is the ValidatingWebhookConfiguration that holds all of a default install.
 const ConfigurationName = "ome-validating-webhooks"
+
+// PolicyConfigurationName is the one that comes with RolloutPolicies.
+const PolicyConfigurationName = "rolloutpolicy.ome.io"
 
 // ManagerUser is the user name of a manager that runs in a namespace under the shipped account.
 func ManagerUser(namespace string) string {
@@ -40,6 +45,10 @@ type Options struct {
 	ManagerUser string
 	// KEDAServed tells whether the cluster has ScaledObjects; nil means that it has none.
 	KEDAServed func() bool
+	// PoliciesServed is true when the cluster had RolloutPolicies as the manager started.
+	PoliciesServed bool
+	// MaxPlanBytes caps the JSON of one progression, as it was set when the manager started; 0: no cap.
+	MaxPlanBytes int32
 	// Certs asks the manager to make and renew the certificate that it serves. Nil means that the
 	// webhook server's directory already holds one.
 	Certs *CertOptions
@@ -52,7 +61,11 @@ func SetupWithManager(mgr ctrl.Manager, opts Options) error {
 		register(mgr, opts)
 		return nil
 	}
-	ready, err := rotateCerts(mgr, *opts.Certs)
+	configurations := []string{ConfigurationName}
+	if opts.PoliciesServed {
+		configurations = append(configurations, PolicyConfigurationName)
+	}
+	ready, err := rotateCerts(mgr, *opts.Certs, configurations)
 	if err != nil {
 		return err
 	}
@@ -69,6 +82,9 @@ func SetupWithManager(mgr ctrl.Manager, opts Options) error {
 
 func register(mgr ctrl.Manager, opts Options) {
 	server := mgr.GetWebhookServer()
+	if opts.PoliciesServed {
+		server.Register(PolicyPath, &webhook.Admission{Handler: NewPolicyHandler(opts, mgr.GetAPIReader())})
+	}
 	for path, handler := range map[string]webhook.AdmissionHandler{
 		ServicePath:        NewServiceHandler(opts),
 		ReplicaPath:        NewReplicaHandler(opts),

@@ -130,8 +130,13 @@ func (c *cluster) asManager() *rest.Config {
 // serve runs a manager's webhooks until stop is called.
 func (c *cluster) serve(t *testing.T) (stop func()) {
 	t.Helper()
+	return c.serveAs(t, c.config, Options{ManagerUser: ManagerUser("ome")})
+}
+
+func (c *cluster) serveAs(t *testing.T, config *rest.Config, opts Options) (stop func()) {
+	t.Helper()
 	install := c.env.WebhookInstallOptions
-	mgr, err := ctrl.NewManager(c.config, ctrl.Options{
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:  c.scheme,
 		Metrics: metricsserver.Options{BindAddress: "0"},
 		WebhookServer: ctrlwebhook.NewServer(ctrlwebhook.Options{
@@ -141,7 +146,7 @@ func (c *cluster) serve(t *testing.T) (stop func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := SetupWithManager(mgr, Options{ManagerUser: ManagerUser("ome")}); err != nil {
+	if err := SetupWithManager(mgr, opts); err != nil {
 		t.Fatal(err)
 	}
 	stop = run(t, mgr)
@@ -362,6 +367,7 @@ func TestWebhooks(t *testing.T) {
 	stop()
 	t.Run("with every manager down", func(t *testing.T) { testManagerDown(t, c) })
 	t.Run("rights", func(t *testing.T) { testRights(t, c) })
+	t.Run("policies", func(t *testing.T) { testPolicies(t, c) })
 	t.Run("certificates", func(t *testing.T) { testCertificates(t, c) })
 }
 
@@ -541,6 +547,9 @@ func testRights(t *testing.T, c *cluster) {
 		{"", "nodes", "", "patch", "", "x"},
 		{"", "nodes", "", "list", "", ""},
 		{"", "nodes", "", "watch", "", ""},
+		{"ome.io", "rolloutpolicies", "", "list", "", ""},
+		{"", "namespaces", "", "get", "", namespace},
+		{"admissionregistration.k8s.io", "validatingwebhookconfigurations", "", "update", "", PolicyConfigurationName},
 	}
 	check := func(a ask, want bool) {
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
@@ -588,7 +597,7 @@ func testCertificates(t *testing.T, c *cluster) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	opts := Options{ManagerUser: ManagerUser("ome"), Certs: &CertOptions{Namespace: "ome", Dir: dir}}
+	opts := Options{ManagerUser: ManagerUser("ome"), PoliciesServed: true, Certs: &CertOptions{Namespace: "ome", Dir: dir}}
 	if err := SetupWithManager(mgr, opts); err != nil {
 		t.Fatal(err)
 	}
@@ -619,14 +628,16 @@ func testCertificates(t *testing.T, c *cluster) {
 		}
 		return conn.Close()
 	})
-	eventually(t, "the configuration holds the authority", func() error {
-		config := &admissionregistrationv1.ValidatingWebhookConfiguration{}
-		if err := c.admin.Get(t.Context(), client.ObjectKey{Name: ConfigurationName}, config); err != nil {
-			return err
-		}
-		for _, w := range config.Webhooks {
-			if !bytes.Equal(w.ClientConfig.CABundle, secret.Data["ca.crt"]) {
-				return fmt.Errorf("%s has another authority", w.Name)
+	eventually(t, "the configurations hold the authority", func() error {
+		for _, name := range []string{ConfigurationName, PolicyConfigurationName} {
+			config := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+			if err := c.admin.Get(t.Context(), client.ObjectKey{Name: name}, config); err != nil {
+				return err
+			}
+			for _, w := range config.Webhooks {
+				if !bytes.Equal(w.ClientConfig.CABundle, secret.Data["ca.crt"]) {
+					return fmt.Errorf("%s has another authority", w.Name)
+				}
 			}
 		}
 		return nil

@@ -18,6 +18,10 @@ func group(lines string) string {
 	return service("  rollout:\n    groups:\n    - components: [engine, decoder]\n" + lines)
 }
 
+func policy(spec string) string {
+	return "apiVersion: ome.io/v1beta1\nkind: RolloutPolicy\nmetadata: {name: p, namespace: n}\nspec: " + spec + "\n"
+}
+
 func TestObjects(t *testing.T) {
 	const revision = "s-engine-0a1b2c3d"
 	tests := []struct {
@@ -90,6 +94,17 @@ func TestObjects(t *testing.T) {
 		{name: "empty entry", plural: "inferencereplicas", manifest: replica("  component: engine\n", "status: {instanceStatusEncoding: ColumnarV2, instanceStatusColumns: {members: '0', phases: [{value: Ready, indexes: '0'}], entries: [{index: 0}]}}\n"), want: "at least one record"},
 		{name: "index set with a space", plural: "inferencereplicas", manifest: replica("  component: engine\n", "status: {instanceStatusEncoding: ColumnarV2, instanceStatusColumns: {members: '0, 1', phases: [{value: Ready, indexes: '0'}]}}\n"), want: "instanceStatusColumns.members"},
 		{name: "operation with a parked clock", plural: "inferencereplicas", manifest: replica("  component: engine\n", "status: {instanceStatuses: [{index: 0, phase: Creating, operation: {id: a, type: Create, step: CreatePods, startedAt: '2026-09-28T14:00:00Z', lastProgressAt: '2026-09-28T14:00:00Z', deadline: null}}]}\n")},
+
+		{name: "blue-green policy", plural: "rolloutpolicies", manifest: policy("{blueGreen: {}}")},
+		{name: "canary policy", plural: "rolloutpolicies", manifest: policy("{canary: {steps: [{capacity: 25%, traffic: 25, pause: {}}, {capacity: 100%, traffic: 100}]}}")},
+		{name: "policy without a progression", plural: "rolloutpolicies", manifest: policy("{}"), want: "exactly one of canary, blueGreen, or rollingUpdate must be set"},
+		{name: "policy without a spec", plural: "rolloutpolicies", manifest: "apiVersion: ome.io/v1beta1\nkind: RolloutPolicy\nmetadata: {name: p, namespace: n}\n", want: "spec"},
+		{name: "policy of two progressions", plural: "rolloutpolicies", manifest: policy("{blueGreen: {}, rollingUpdate: {}}"), want: "exactly one of canary, blueGreen, or rollingUpdate must be set"},
+		{name: "policy of three progressions", plural: "rolloutpolicies", manifest: policy("{blueGreen: {}, rollingUpdate: {}, canary: {}}"), want: "exactly one of canary, blueGreen, or rollingUpdate must be set"},
+		{name: "policy edited to another progression is for the webhook", plural: "rolloutpolicies", old: policy("{rollingUpdate: {}}"), manifest: policy("{blueGreen: {}}")},
+		{name: "components in a policy", plural: "rolloutpolicies", manifest: policy("{blueGreen: {}, components: [engine]}"), want: "unknown field"},
+		{name: "count for a capacity in a policy is for the webhook", plural: "rolloutpolicies", manifest: policy("{canary: {steps: [{capacity: 1, traffic: 100}]}}")},
+		{name: "policy status", plural: "rolloutpolicies", manifest: policy("{blueGreen: {}}") + "status: {observedGeneration: 1, portableDigest: 'rp1:cca45ec1fb0f', attachedGroups: 0, conditions: [{type: Ready, status: 'True', reason: BodyValid, message: '', lastTransitionTime: '2026-09-28T14:00:00Z'}]}\n"},
 
 		{name: "runtime", plural: "clusterservingruntimes", manifest: "apiVersion: ome.io/v1beta1\nkind: ClusterServingRuntime\nmetadata: {name: r}\nspec:\n  supportedModelFormats: [{modelFormat: {name: safetensors}, modelFramework: {name: transformers}}]\n  engineConfig: {runner: {name: ome-container, image: a}}\n"},
 		{name: "runtime's runner without a name", plural: "clusterservingruntimes", manifest: "spec: {engineConfig: {runner: {image: a}}}\n", want: "spec.engineConfig.runner.name"},

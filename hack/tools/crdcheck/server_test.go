@@ -22,6 +22,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
+var config = filepath.Join("..", "..", "..", "config")
+
 // kind is one CRD, ready to judge objects as the API server does.
 type kind struct {
 	crd    *apiextensions.CustomResourceDefinition
@@ -32,7 +34,18 @@ type kind struct {
 
 func load(t *testing.T, plural string) *kind {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("..", "..", "..", "config", "crd", "ome.io_"+plural+".yaml"))
+	found, err := filepath.Glob(filepath.Join(config, "*", "ome.io_"+plural+".yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(found) == 0 {
+		// What can be added to an installation has a folder of its own.
+		found, _ = filepath.Glob(filepath.Join(config, "components", "*", "ome.io_"+plural+".yaml"))
+	}
+	if len(found) != 1 {
+		t.Fatalf("CRD files of %s: %v, want one", plural, found)
+	}
+	data, err := os.ReadFile(found[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,13 +115,17 @@ func object(t *testing.T, manifest string) map[string]any {
 
 var plurals = []string{
 	"inferenceservices", "inferencereplicas", "servingruntimes", "clusterservingruntimes",
-	"basemodels", "clusterbasemodels",
+	"basemodels", "clusterbasemodels", "rolloutpolicies",
 }
 
 func TestServerAcceptsCRDs(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join("..", "..", "..", "config", "crd", "ome.io_*.yaml"))
-	if err != nil {
-		t.Fatal(err)
+	var files []string
+	for _, dir := range []string{"crd", filepath.Join("components", "*")} {
+		found, err := filepath.Glob(filepath.Join(config, dir, "ome.io_*.yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, found...)
 	}
 	if len(files) != len(plurals) {
 		t.Errorf("%d CRD files, want one for each of %s", len(files), strings.Join(plurals, ", "))

@@ -14,6 +14,24 @@ type Settings struct {
 	PodDisruptionBudget PodDisruptionBudgets `json:"podDisruptionBudget"`
 	Rollout             Rollout              `json:"rollout"`
 	Coordination        Coordination         `json:"coordination"`
+	// MetricProviders are the servers that a canary may name, by name.
+	MetricProviders map[string]MetricProvider `json:"metricProviders,omitempty"`
+}
+
+// MetricProvider is a server that metrics are asked of.
+type MetricProvider struct {
+	// ServerAddress is its base URL.
+	ServerAddress string `json:"serverAddress"`
+	// AuthSecretRef selects a bearer token from a Secret in the namespace of each service.
+	AuthSecretRef *SecretKey `json:"authSecretRef,omitempty"`
+	// Headers to send.
+	Headers map[string]string `json:"headers,omitempty"`
+}
+
+// SecretKey is one value of a Secret.
+type SecretKey struct {
+	Name string `json:"name"`
+	Key  string `json:"key"`
 }
 
 // Lifecycle tunes how one Instance is created, judged and retried.

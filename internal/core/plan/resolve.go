@@ -29,56 +29,52 @@ func (r *Resolution) park(reason, format string, args ...any) {
 	}
 }
 
-// Resolve works out the plan of a service. It fails closed: a plan that it can't
-// execute as written parks, and never runs as something simpler.
-func Resolve(spec *v1beta1.RolloutSpec) Resolution {
+// Resolve works out the plan of a service from its spec alone.
+func Resolve(spec *v1beta1.RolloutSpec) Resolution { return Sources{}.Resolve(spec) }
+
+// Resolve works out the plan of a service from its spec and what that refers to. It
+// fails closed: a plan that it can't execute as written parks, and never runs as
+// something simpler.
+func (from Sources) Resolve(spec *v1beta1.RolloutSpec) Resolution {
 	var r Resolution
 	if spec == nil || len(spec.Groups) == 0 {
 		return r
 	}
 	taken := map[v1beta1.ComponentType]int{}
 	for i := range spec.Groups {
-		r.resolveGroup(i, &spec.Groups[i], taken)
+		r.resolveGroup(i, &spec.Groups[i], &from, taken)
 	}
 	r.Units = Units(GroupsOf(r.Plan))
 	return r
 }
 
-func (r *Resolution) resolveGroup(i int, g *v1beta1.RolloutGroup, taken map[v1beta1.ComponentType]int) {
+func (r *Resolution) resolveGroup(i int, g *v1beta1.RolloutGroup, from *Sources, taken map[v1beta1.ComponentType]int) {
 	pinned := v1beta1.RunGroup{Source: v1beta1.SourceInline, Group: *g.DeepCopy()}
 	live := v1beta1.GroupResolution{Index: int32(i), Source: v1beta1.SourceInline, PolicyRef: g.PolicyRef.DeepCopy()}
 	pinned.Group.PolicyRef = nil
 
-	switch {
-	case g.PolicyRef != nil && inline(g):
-		live.ShadowedPolicyRef = &v1beta1.ShadowedRolloutPolicy{Name: g.PolicyRef.Name}
-	case g.PolicyRef != nil:
-		live.Source, pinned.Source = v1beta1.SourcePolicy, v1beta1.SourcePolicy
-		pinned.PolicyRef = g.PolicyRef.DeepCopy()
-		// The policy's kind keeps the shape of the plan right while it is parked.
-		switch Kind(g) {
-		case v1beta1.ProgressionCanary:
-			pinned.Group.Canary = &v1beta1.GroupCanary{}
-		case v1beta1.ProgressionRollingUpdate:
-			pinned.Group.RollingUpdate = &v1beta1.GroupRollingUpdate{}
-		default:
-			pinned.Group.BlueGreen = &v1beta1.GroupBlueGreen{}
-		}
-	case !inline(g):
-		pinned.Group.BlueGreen = &v1beta1.GroupBlueGreen{}
-	}
-
 	if problem := invalid(i, g, taken); problem != "" {
 		r.park(v1beta1.ReasonPlanInvalid, "groups[%d]: %s", i, problem)
 	}
-	if live.Source == v1beta1.SourcePolicy {
-		r.park(v1beta1.ReasonPolicyNotFound,
-			"groups[%d].policyRef: RolloutPolicy %q can't be found, because this release reads no rollout policies; write the progression into the group",
-			i, g.PolicyRef.Name)
-	} else if digest, err := GroupDigest(g); err != nil {
-		r.park(v1beta1.ReasonPlanInvalid, "groups[%d]: %v", i, err)
-	} else {
-		live.ObservedDigest, pinned.PortableDigest = digest, digest
+	switch {
+	case g.PolicyRef != nil && inline(g):
+		live.ShadowedPolicyRef = from.shadowed(g.PolicyRef)
+	case g.PolicyRef != nil:
+		live.Source = v1beta1.SourcePolicy
+		r.takePolicy(i, g.PolicyRef, from, &pinned)
+	case !inline(g):
+		pinned.Group.BlueGreen = &v1beta1.GroupBlueGreen{}
+	}
+	if live.Source == v1beta1.SourceInline {
+		digest, err := GroupDigest(g)
+		if err != nil {
+			r.park(v1beta1.ReasonPlanInvalid, "groups[%d]: %v", i, err)
+		}
+		pinned.PortableDigest = digest
+	}
+	live.ObservedDigest = pinned.PortableDigest
+	if name := from.unbound(pinned.Group.Canary); name != "" {
+		r.park(v1beta1.ReasonProviderUnbound, "groups[%d]: metric provider %q is not bound in this cluster's metricProviders configuration", i, name)
 	}
 	switch Kind(g) {
 	case v1beta1.ProgressionCanary:

@@ -72,8 +72,8 @@ func TestResolveParks(t *testing.T) {
 		message string
 		digests []string
 	}{
-		{"policy", []string{`{components: [engine, decoder], policyRef: {name: slow, progression: rollingUpdate}}`}, "PolicyNotFound",
-			`groups[0].policyRef: RolloutPolicy "slow" can't be found, because this release reads no rollout policies; write the progression into the group`,
+		{"policy without the feature", []string{`{components: [engine, decoder], policyRef: {name: slow, progression: rollingUpdate}}`}, "PlanInvalid",
+			`groups[0].policyRef: RolloutPolicy "slow" can't be read: the manager found no RolloutPolicies in this cluster when it started; install their CRD and restart the manager, or write the progression into the group`,
 			[]string{""}},
 		{"canary", []string{`{components: [engine], canary: {steps: [{capacity: "100%", traffic: 100}]}}`}, "PlanInvalid",
 			`groups[0].canary: this release does not run canary groups; use blueGreen: {}`, []string{"rp1:726bfa235743"}},

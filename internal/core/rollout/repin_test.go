@@ -44,7 +44,7 @@ func TestRepin(t *testing.T) {
 		{name: "no groups any more", spec: nil, value: "now", now: digest(rollingSpec(1)), event: "RolloutRepinRejected: the spec has no rollout groups"},
 		{name: "a plan that does not render", spec: &v1beta1.RolloutSpec{Groups: []v1beta1.RolloutGroup{{Components: []v1beta1.ComponentType{engine, decoder},
 			PolicyRef: &v1beta1.RolloutPolicyRef{Name: "slow", Progression: v1beta1.ProgressionRollingUpdate}}}}, value: "now", now: digest(rollingSpec(1)),
-			event: "RolloutRepinRejected: the current source does not render: PolicyNotFound"},
+			event: "RolloutRepinRejected: the current source does not render: PlanInvalid"},
 		{name: "not a digest", spec: rollingSpec(2), value: "rp1:XYZ", now: digest(rollingSpec(1)), event: `RolloutRepinRejected: "rp1:XYZ" is neither "now" nor a digest`},
 		{name: "without a run", spec: rollingSpec(2), value: "now", noRun: true, event: "RolloutRepinRejected: no run is open"},
 		{name: "a pause keeps the request", spec: rollingSpec(2), value: "now", pause: Recover, stays: true, now: digest(rollingSpec(1))},
