@@ -229,6 +229,14 @@ func TestContractRatio(t *testing.T) {
 			t.Errorf("engine may start %d, decoder %d", a, b)
 		}
 	})
+	for _, strategy := range []v1beta1.UpdateStrategyType{v1beta1.InPlaceIfPossible, v1beta1.InPlaceOnly} {
+		t.Run(string(strategy)+" skips it", func(t *testing.T) {
+			res := inRun(oneGroup(ratioed(new(int32(0))), engine, decoder), rolling(engine, 20, strategy), surge(decoder, 20))
+			if a, b := starts(res, engine), starts(res, decoder); a != -1 || b != 1 {
+				t.Errorf("engine may start %d, decoder %d", a, b)
+			}
+		})
+	}
 	t.Run("both holds have the gate Ratio", func(t *testing.T) {
 		p := ratioPermits(0, pooled(engine, v1beta1.SurgeThenDrain, 4, 2, 4, 0), pooled(decoder, v1beta1.SurgeThenDrain, 2, 0, 2, 0))
 		for _, c := range []v1beta1.ComponentType{engine, decoder} {
