@@ -23,7 +23,9 @@ func rollingGroup(c ...v1beta1.ComponentType) v1beta1.RolloutGroup {
 }
 
 func canaryGroup(c ...v1beta1.ComponentType) v1beta1.RolloutGroup {
-	return with(group(c...), func(g *v1beta1.RolloutGroup) { g.Canary = &v1beta1.GroupCanary{} })
+	return with(group(c...), func(g *v1beta1.RolloutGroup) {
+		g.Canary = &v1beta1.GroupCanary{Steps: []v1beta1.RolloutGroupStep{{Capacity: *pct("100%"), Traffic: 100}}}
+	})
 }
 
 func tolerance(percent int32) edit {

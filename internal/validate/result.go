@@ -13,11 +13,13 @@ type Problem struct {
 	Message string
 	// Code is the reason code, empty for a rule that has none.
 	Code string
+	// Whole is true when Message is the line already, with its field.
+	Whole bool
 }
 
 func (p Problem) String() string {
 	text := p.Message
-	if p.Field != "" {
+	if p.Field != "" && !p.Whole {
 		text = p.Field + ": " + text
 	}
 	if p.Code != "" {
@@ -57,6 +59,11 @@ func join(problems []Problem) string {
 
 func (r *Result) refuse(field, code, format string, args ...any) {
 	r.Errors = append(r.Errors, Problem{Field: field, Code: code, Message: fmt.Sprintf(format, args...)})
+}
+
+// refuseLine is for the lines whose words are fixed and don't start with the field and a colon.
+func (r *Result) refuseLine(field, code, format string, args ...any) {
+	r.Errors = append(r.Errors, Problem{Field: field, Code: code, Message: fmt.Sprintf(format, args...), Whole: true})
 }
 
 func (r *Result) warn(field, code, format string, args ...any) {

@@ -119,7 +119,7 @@ var serviceCases = []struct {
 	{name: "group without OMENative", change: func(s *v1beta1.InferenceService) { s.Spec.DeploymentMode = "" }},
 	{name: "canary without OMENative", change: func(s *v1beta1.InferenceService) {
 		s.Spec.DeploymentMode = "RawDeployment"
-		s.Spec.Rollout.Groups[0].Canary = &v1beta1.GroupCanary{}
+		s.Spec.Rollout.Groups[0] = canaryGroup(engine, decoder)
 	}},
 	{name: "OMENative by the components' annotations", change: func(s *v1beta1.InferenceService) {
 		s.Spec.DeploymentMode = ""
@@ -132,7 +132,7 @@ var serviceCases = []struct {
 		g.Soak = &metav1.Duration{Duration: 10 * time.Minute}
 	}))},
 	{name: "order", change: groups(with(group(engine, decoder), func(g *v1beta1.RolloutGroup) { g.Order = g.Components }))},
-	{name: "canary", change: groups(with(group(engine, decoder), func(g *v1beta1.RolloutGroup) { g.Canary = &v1beta1.GroupCanary{} }))},
+	{name: "canary", change: groups(canaryGroup(engine, decoder))},
 	{name: "blueGreen spelt out", change: groups(with(group(engine, decoder), func(g *v1beta1.RolloutGroup) { g.BlueGreen = &v1beta1.GroupBlueGreen{} }))},
 	{name: "rolling update with bad budgets", change: groups(with(group(engine, decoder), func(g *v1beta1.RolloutGroup) {
 		g.RollingUpdate = &v1beta1.GroupRollingUpdate{MaxSurge: num(-1), MaxUnavailable: pct("1.5%")}
