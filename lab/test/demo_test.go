@@ -20,8 +20,11 @@ import (
 	"ome.io/ome/lab/internal/demo"
 )
 
-// product builds the manager and the kubectl plugin, beside what program built.
+// product is the directory of the manager and the kubectl plugin: $OME_BIN, else a fresh build beside what program built.
 var product = sync.OnceValues(func() (string, error) {
+	if dir := os.Getenv("OME_BIN"); dir != "" {
+		return filepath.Abs(dir)
+	}
 	bin, err := program()
 	if err != nil {
 		return "", err
@@ -85,6 +88,7 @@ func showDemo(t *testing.T, skipDrain bool) (*demo.Report, string) {
 // A group rolls as one under load, holds when paused, goes on when resumed, and loses nothing; with the drain turned off the
 // same run loses requests, so that a run that loses none means something.
 func TestGroupRollsUnderLoad(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name      string
 		skipDrain bool
@@ -94,6 +98,7 @@ func TestGroupRollsUnderLoad(t *testing.T) {
 		{"negative control", true, "requests were lost without the drain"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			report, out := showDemo(t, c.skipDrain)
 			if n := len(report.Checks); n < 11 || report.Checks[n-1].Name != c.last {
 				t.Errorf("checks: got %+v, want at least 11 and the last to be %q", report.Checks, c.last)
@@ -121,6 +126,7 @@ func TestGroupRollsUnderLoad(t *testing.T) {
 
 // Ctrl-C in the middle leaves no lab, no directory and no process.
 func TestInterruptedDemo(t *testing.T) {
+	t.Parallel()
 	l := &lab{t: t, dir: filepath.Join(t.TempDir(), "lab")}
 	cmd := l.command("demo", "--bin-dir", productBin(t))
 	out := &lookout{find: "$ kubectl apply", found: make(chan struct{})}

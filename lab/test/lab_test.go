@@ -30,7 +30,11 @@ import (
 // built is where program puts its result; TestMain removes it.
 var built string
 
+// program is ome-lab: that of $OME_BIN, else a fresh build.
 var program = sync.OnceValues(func() (string, error) {
+	if dir := os.Getenv("OME_BIN"); dir != "" {
+		return filepath.Abs(filepath.Join(dir, "ome-lab"))
+	}
 	dir, err := os.MkdirTemp("", "ome-lab-test-")
 	if err != nil {
 		return "", err
@@ -205,6 +209,7 @@ func eventually(t *testing.T, what string, within time.Duration, f func() error)
 }
 
 func TestTwoLabsSideBySide(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	a, b := newLab(t), newLab(t)
 	self, err := os.Executable()
@@ -419,6 +424,7 @@ func managerOfLab(ctx context.Context, t *testing.T, l *lab) {
 }
 
 func TestInterruptDuringUp(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	cmd := l.command("up", "--config-dir", "testdata/config", "--no-manager")
 	out, err := cmd.StdoutPipe()

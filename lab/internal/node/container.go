@@ -153,9 +153,13 @@ func (m *machine) retune(c *container, spec *corev1.Container, now time.Time) {
 		}
 		return
 	}
+	start := c.behaviour.Start
 	c.behaviour = b
 	if c.phase != running {
 		return
+	}
+	if !c.listening && b.Start != start {
+		c.readyAt = now.Add(b.Start)
 	}
 	c.exitAt = time.Time{}
 	c.foresee(now)

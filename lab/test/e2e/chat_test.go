@@ -56,8 +56,7 @@ func chatRuntime(t *testing.T) *unstructured.Unstructured {
 		runner := engine["runner"].(map[string]any)
 		delete(runner, "args")
 		runner["resources"] = map[string]any{"requests": map[string]any{"cpu": "100m", "memory": "64Mi"}}
-		// Longer than the load's view of the endpoints is late.
-		runner["lifecycle"] = map[string]any{"preStop": map[string]any{"sleep": map[string]any{"seconds": int64(3)}}}
+		runner["lifecycle"] = preStop
 		return u
 	}
 	t.Fatal("the samples hold no runtime")

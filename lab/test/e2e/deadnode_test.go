@@ -25,7 +25,9 @@ func deadNode(ctx context.Context, t *testing.T, l *lab) {
 	c := &chat{lab: l, ns: "dead-node", n: 3, more: map[string]any{
 		"lifecycle":                     strategy("SurgeThenDrain", "maxSurge", 1),
 		"terminationGracePeriodSeconds": int64(5),
-		"tolerations":                   []any{soon("node.kubernetes.io/unreachable"), soon("node.kubernetes.io/not-ready")},
+		"nodeSelector":                  map[string]any{mortal: ""},
+		"tolerations": []any{soon("node.kubernetes.io/unreachable"), soon("node.kubernetes.io/not-ready"),
+			map[string]any{"key": mortal, "operator": "Exists", "effect": "NoSchedule"}},
 		"topologySpreadConstraints": []any{map[string]any{
 			"maxSkew": int64(1), "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway",
 			"labelSelector": map[string]any{"matchLabels": map[string]any{labelService: chatName}},

@@ -31,6 +31,7 @@ const (
 // TestScaledWhileItRolls: an autoscaler takes a service from one Instance to four and back by the load that it gets, each
 // time while an image rolls. The counts are the autoscaler's alone, and no request is lost.
 func TestScaledWhileItRolls(t *testing.T) {
+	t.Parallel()
 	ctx := deadline(t)
 	l := startLab(ctx, t, "--nodes=3")
 	l.apply(ctx, t, append(samples(t), chatRuntime(t), namespace("hpa"))...)

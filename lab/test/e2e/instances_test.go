@@ -12,6 +12,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -19,30 +20,43 @@ const transition = "internal.ome.io/in-place-image-transition"
 
 // TestInstances takes Instances through every way they are updated, fail and come back, each case under load of its own.
 func TestInstances(t *testing.T) {
+	t.Parallel()
 	ctx := deadline(t)
-	l := startLab(ctx, t, "--nodes=3")
+	l := startLab(ctx, t, "--nodes=6")
 	l.apply(ctx, t, append(samples(t), chatRuntime(t), settings(`{
-		"stuckPodGracePeriod": "5s", "unschedulableGracePeriod": "10s",
-		"updateRetry": {"maxAttempts": 3, "initialBackoff": "3s", "backoffFactor": 2, "maxBackoff": "10s"},
+		"stuckPodGracePeriod": "3s", "unschedulableGracePeriod": "10s",
+		"updateRetry": {"maxAttempts": 3, "initialBackoff": "2s", "backoffFactor": 2, "maxBackoff": "3s"},
 		"forceDelete": {"overdueSlack": "2s", "nodeUnreachableThreshold": "4s"}}`))...)
+	// One case's node dies; the others must not have their pods on it.
+	for i := range 3 {
+		l.taint(ctx, t, fmt.Sprintf("lab-%02d", 3+i), mortal)
+	}
+	for name, test := range map[string]func(context.Context, *testing.T, *lab){
+		"image in place":     imageInPlace,
+		"unpullable image":   unpullableImage,
+		"crash loop":         crashLoop,
+		"no spare GPU":       noSpareGPU,
+		"recreate":           recreate,
+		"restart on restart": restartOnRestart,
+		"dead node":          deadNode,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(ctx, t, l)
+		})
+	}
+}
 
-	t.Run("sound nodes", func(t *testing.T) {
-		for name, test := range map[string]func(context.Context, *testing.T, *lab){
-			"image in place":     imageInPlace,
-			"unpullable image":   unpullableImage,
-			"crash loop":         crashLoop,
-			"no spare GPU":       noSpareGPU,
-			"recreate":           recreate,
-			"restart on restart": restartOnRestart,
-		} {
-			t.Run(name, func(t *testing.T) {
-				t.Parallel()
-				test(ctx, t, l)
-			})
-		}
-	})
-	// The others count on all nodes.
-	t.Run("dead node", func(t *testing.T) { deadNode(ctx, t, l) })
+// mortal is a taint, and a label, of nodes that may die.
+const mortal = "e2e.ome.io/mortal"
+
+// taint keeps pods off a node that don't tolerate it.
+func (l *lab) taint(ctx context.Context, t *testing.T, node, key string) {
+	t.Helper()
+	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:""}},"spec":{"taints":[{"key":%q,"effect":"NoSchedule"}]}}`, key, key)
+	if _, err := l.kube.CoreV1().Nodes().Patch(ctx, node, types.StrategicMergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // imageInPlace: an image alone changes inside the pods. The restart policy must not take that for a restart.

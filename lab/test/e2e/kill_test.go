@@ -50,7 +50,7 @@ func TestKilledAtTenMoments(t *testing.T) {
 	ctx := deadline(t)
 	l := startLab(ctx, t, "--nodes=3")
 	r := &rolls{lab: l, ns: "mistral-demo", name: "mistral-pd"}
-	l.apply(ctx, t, append(samples(t), namespace(r.ns), namespace("undisturbed"))...)
+	l.apply(ctx, t, append(hasty(t), namespace(r.ns), namespace("undisturbed"))...)
 	r.service(ctx, t, 1)
 	r.learn(ctx, t, 2+len(moments))
 	r.settle(ctx, t, 1)

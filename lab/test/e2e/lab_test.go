@@ -56,6 +56,12 @@ func startLab(ctx context.Context, t *testing.T, args ...string) *lab {
 	if err != nil {
 		t.Fatal(err)
 	}
+	select {
+	case labs <- struct{}{}:
+	case <-ctx.Done():
+		t.Fatal("no time left when the labs before this one were down")
+	}
+	t.Cleanup(func() { <-labs })
 	tmp := t.TempDir()
 	l := &lab{Layout: cluster.Layout{Dir: filepath.Join(tmp, "lab")}, once: filepath.Join(tmp, "once")}
 	program := filepath.Join(bin, "ome-lab")
@@ -215,6 +221,28 @@ func samples(t *testing.T) []*unstructured.Unstructured {
 	}
 	return out
 }
+
+// hasty are the samples with pods that stop sooner, but still later than the load learns of it.
+func hasty(t *testing.T) []*unstructured.Unstructured {
+	t.Helper()
+	objs := samples(t)
+	for _, u := range objs {
+		for _, config := range []string{"routerConfig", "engineConfig", "decoderConfig"} {
+			runner, found, _ := unstructured.NestedMap(u.Object, "spec", config, "runner")
+			if !found {
+				continue
+			}
+			runner["lifecycle"] = preStop
+			if err := unstructured.SetNestedMap(u.Object, runner, "spec", config, "runner"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return objs
+}
+
+// preStop is longer than the load's view of the endpoints is late.
+var preStop = map[string]any{"preStop": map[string]any{"sleep": map[string]any{"seconds": int64(3)}}}
 
 func namespace(name string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}

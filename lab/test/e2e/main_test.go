@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"io/fs"
 	"os"
@@ -37,7 +38,17 @@ var built string
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
+// labs is how many labs run at one time. A lab waits more than it computes, and the machine may have two cores.
+var labs = make(chan struct{}, 2)
+
 func run(m *testing.M) int {
+	flag.Parse()
+	// The cases of one lab wait even more, so what bounds them is labs; unless -parallel says otherwise.
+	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
+		if err := f.Value.Set("64"); err != nil {
+			panic(err)
+		}
+	}
 	dir, err := os.MkdirTemp("", "ome-e2e-bin-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
