@@ -54,6 +54,10 @@ e2e: lab-binaries ## Run the end-to-end tests on labs of their own
 test: ## Run every test there is
 	@hack/test.sh all
 
+.PHONY: contract
+contract: lab-binaries ## Switch off each rule of docs/contract.md and see that its test notices
+	@go run ./hack/contract
+
 .PHONY: soak
 soak: ## Run the long properties, then the fuzzers (STEPS=3000000, SOAK=10m each)
 	@hack/soak.sh

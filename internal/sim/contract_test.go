@@ -206,6 +206,35 @@ func TestContractSequence(t *testing.T) {
 	})
 }
 
+func TestContractRollingUpdate(t *testing.T) {
+	spec := together()
+	spec.Groups[0].RollingUpdate = &v1beta1.GroupRollingUpdate{MaxSurge: new(intstr.FromInt32(1)), MaxUnavailable: new(intstr.FromInt32(0))}
+	c := resting(t, spec, map[v1beta1.ComponentType]int32{engine: 8, decoder: 6})
+	c.SetImage(engine, "v2")
+	c.SetImage(decoder, "v2")
+	most := map[string]int{}
+	for range 300 {
+		if err := c.Round(); err != nil {
+			t.Fatal(err)
+		}
+		now := map[string]int{}
+		for _, p := range c.Pods() {
+			now[p.Labels[v1beta1.ComponentLabel]]++
+		}
+		for kind, n := range now {
+			most[kind] = max(most[kind], n)
+		}
+	}
+	if most["engine"] != 9 || most["decoder"] != 7 {
+		t.Errorf("at most %v pods, want 9 and 7", most)
+	}
+	for _, p := range c.Pods() {
+		if p.Spec.Containers[0].Image != "v2" {
+			t.Errorf("%s still runs %s", p.Name, p.Spec.Containers[0].Image)
+		}
+	}
+}
+
 func TestContractRatio(t *testing.T) {
 	spec := together()
 	spec.Groups[0].MaintainRatio = &v1beta1.MaintainRatio{}
