@@ -419,6 +419,12 @@ type MetricResult struct {
 	// +optional
 	Message string `json:"message,omitempty"`
 
+	// series holds a short hash of each series that the query gave in this stay of the step, so that
+	// one that disappears is noticed.
+	// +kubebuilder:validation:MaxLength=2048
+	// +optional
+	Series string `json:"series,omitempty"`
+
 	// time of the sample.
 	// +optional
 	Time *metav1.Time `json:"time,omitempty"`
