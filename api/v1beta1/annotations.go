@@ -10,7 +10,8 @@ const (
 	// RolloutPromoteAnnotation names the canary revision hash to advance by one step.
 	RolloutPromoteAnnotation = "ome.io/rollout-promote"
 
-	// RolloutRollbackAnnotation is "true" to return a canary to its stable revisions.
+	// RolloutRollbackAnnotation is "true" to return every canary of the service to its stable
+	// revisions, or the canary revision hash of the one to return.
 	RolloutRollbackAnnotation = "ome.io/rollout-rollback"
 
 	// RolloutRepinAnnotation carries the digest of the plan to pin, or RepinNow.

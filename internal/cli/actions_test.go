@@ -68,7 +68,7 @@ func actionCases() []*actionCase {
 		}
 		cases = append(cases, shared...)
 	}
-	return slices.Concat(cases, pauseCases(), resumeCases(), scaleCases(), releaseCases(), repinCases())
+	return slices.Concat(cases, pauseCases(), resumeCases(), scaleCases(), releaseCases(), repinCases(), canaryCases())
 }
 
 // modeCases: dry runs, formats, streams that can't be written.

@@ -20,13 +20,15 @@ type fork struct {
 
 // Sets of actions that share forks.
 var (
-	everyVerb     = []string{"pause", "resume", "scale", "release-held", "repin"}
-	runtimeVerbs  = []string{"pause", "resume", "scale", "release-held"}
-	rolloutVerbs  = []string{"pause", "resume", "repin"}
+	everyVerb     = []string{"pause", "resume", "scale", "release-held", "repin", "promote", "rollback", "retry"}
+	runtimeVerbs  = []string{"pause", "resume", "scale", "release-held", "promote", "rollback", "retry"}
+	rolloutVerbs  = []string{"pause", "resume", "repin", "promote", "rollback", "retry"}
 	replicaVerbs  = []string{"scale", "release-held"}
-	promptedVerbs = []string{"pause", "resume", "release-held", "repin"}
-	mailboxVerbs  = []string{"pause", "resume", "scale"}
-	readingVerbs  = []string{"pause", "scale", "release-held"}
+	promptedVerbs = []string{"pause", "resume", "release-held", "repin", "promote", "rollback", "retry"}
+	mailboxVerbs  = []string{"pause", "resume", "scale", "promote", "rollback", "retry"}
+	readingVerbs  = []string{"pause", "scale", "release-held", "promote", "rollback", "retry"}
+	// unsafeVerbs show a value that they didn't make themselves.
+	unsafeVerbs = []string{"pause", "resume", "scale", "release-held"}
 )
 
 // forks collects the forks of the contract.
@@ -75,7 +77,8 @@ func contractForks() []fork {
 		})
 	}
 	all.fails(everyVerb, 1, identity, deleting, bounds, placement)
-	all.fails(runtimeVerbs, 1, noRuntime, unsafeValue)
+	all.fails(runtimeVerbs, 1, noRuntime)
+	all.fails(unsafeVerbs, 1, unsafeValue)
 	all.fails(mailboxVerbs, 1, mailbox)
 	all.fails(readingVerbs, 1, stale)
 	all.add(everyVerb, "preview can't be written", func(c *actionCase) bool { return c.ends(1, words(c).previewFailed) && c.brokenErr })
@@ -112,6 +115,7 @@ func contractForks() []fork {
 	scaleForks(&all)
 	releaseForks(&all)
 	repinForks(&all)
+	canaryForks(&all)
 	return all
 }
 
@@ -167,8 +171,9 @@ func pauseForks(all *forks) {
 		return c.succeeds() && c.has("--discard-pending-actions") && c.annotation("ome.io/rollout-promote") != "" && c.annotation("ome.io/rollout-rollback") != ""
 	})
 	rows := func(c *actionCase) int {
-		rows, _, _ := unstructured.NestedSlice(c.replicaOf("engine"), "status", "instanceStatuses")
-		return len(rows)
+		rows, _, _ := unstructured.NestedFieldNoCopy(c.replicaOf("engine"), "status", "instanceStatuses")
+		list, _ := rows.([]any)
+		return len(list)
 	}
 	all.add(readingVerbs, "2048 rows pass", func(c *actionCase) bool { return c.succeeds() && rows(c) == 2048 })
 	all.add(readingVerbs, "2049 rows don't", func(c *actionCase) bool { return c.ends(1, bounds) && rows(c) == 2049 })

@@ -19,6 +19,7 @@ func (a *App) rollout() *cobra.Command {
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(a.rolloutStatus(), a.rolloutPause(), a.rolloutResume(), a.rolloutRepin())
+	cmd.AddCommand(a.rolloutCanaries()...)
 	cmd.AddCommand(a.rolloutReads()...)
 	return cmd
 }

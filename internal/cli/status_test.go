@@ -144,7 +144,7 @@ func TestCompletion(t *testing.T) {
 
 // TestHelp: the help of the whole tree is reviewed as text.
 func TestHelp(t *testing.T) {
-	for _, words := range [][]string{nil, {"rollout"}, {"rollout", "status"}, {"rollout", "pause"}, {"rollout", "resume"}, {"rollout", "repin"}, {"scale"}, {"instance"}, {"instance", "release-held"}, {"version"}} {
+	for _, words := range [][]string{nil, {"rollout"}, {"rollout", "status"}, {"rollout", "pause"}, {"rollout", "resume"}, {"rollout", "repin"}, {"rollout", "promote"}, {"rollout", "rollback"}, {"rollout", "retry"}, {"scale"}, {"instance"}, {"instance", "release-held"}, {"version"}} {
 		var out bytes.Buffer
 		if code, stderr := runCommand(t, false, &out, append(words, "--help")...); code != 0 {
 			t.Fatalf("%v: exit %d, %s", words, code, stderr)

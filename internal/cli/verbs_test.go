@@ -78,6 +78,9 @@ func verbs() []*verb {
 			}},
 		{name: "repin", path: []string{"rollout", "repin"}, kind: "InferenceService", object: "chat", prompts: true, serviceOnly: true,
 			mailbox: "ome.io/rollout-repin", ready: drifted, words: repin},
+		{name: "promote", path: []string{"rollout", "promote"}, kind: "InferenceService", object: "chat", prompts: true, mailbox: "ome.io/rollout-promote", ready: promotable, words: rollout},
+		{name: "rollback", path: []string{"rollout", "rollback"}, kind: "InferenceService", object: "chat", prompts: true, mailbox: "ome.io/rollout-rollback", ready: promotable, words: rollout},
+		{name: "retry", path: []string{"rollout", "retry"}, kind: "InferenceService", object: "chat", prompts: true, mailbox: "ome.io/rollout-resume", ready: rejected, words: rollout},
 	}
 }
 

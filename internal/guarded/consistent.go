@@ -2,7 +2,6 @@ package guarded
 
 import (
 	"fmt"
-	"slices"
 
 	"ome.io/ome/api/v1beta1"
 )
@@ -73,42 +72,6 @@ func checkCanaries(ev *Evidence) *Error {
 
 func recognizedPause(v string) bool {
 	return v == v1beta1.PauseTrue || v == v1beta1.PauseFreeze
-}
-
-// canary is a pinned canary group with the state of its step machine.
-type canary struct {
-	group  int
-	steps  []v1beta1.RolloutGroupStep
-	status *v1beta1.CanaryStatus
-	// target is the revision hash that the run aims the primary component at.
-	target string
-}
-
-// canaries lists the canary groups of the open run. The state of a group is kept
-// by its primary component: the router when it is a member, else the engine.
-func (ev *Evidence) canaries() []canary {
-	ro := ev.Service.Status.Rollout
-	if ro == nil || ro.ActiveRun == nil {
-		return nil
-	}
-	var out []canary
-	for i, g := range ro.ActiveRun.Plan.Groups {
-		if g.Group.Canary == nil {
-			continue
-		}
-		primary := v1beta1.EngineComponent
-		if slices.Contains(g.Group.Components, v1beta1.RouterComponent) {
-			primary = v1beta1.RouterComponent
-		}
-		c := canary{group: i, steps: g.Group.Canary.Steps, status: ev.Service.Status.Components[primary].Canary}
-		for _, t := range ro.ActiveRun.TargetRevisions {
-			if t.Component == primary {
-				c.target = t.Revision
-			}
-		}
-		out = append(out, c)
-	}
-	return out
 }
 
 // checkWork refuses when there is nothing that a pause could hold.
