@@ -2,17 +2,24 @@ package v1beta1
 
 // Reasons of events. An event is never the only evidence of anything: what matters is in status.
 const (
-	EventRolloutPlanParked          = "RolloutPlanParked"
-	EventRolloutPlanRepinned        = "RolloutPlanRepinned"
-	EventRolloutRepinRejected       = "RolloutRepinRejected"
-	EventRolloutRunOpened           = "RolloutRunOpened"
-	EventRolloutRunClosed           = "RolloutRunClosed"
-	EventCoordinationGroupFailed    = "CoordinationGroupFailed"
-	EventCanaryStepAdvanced         = "CanaryStepAdvanced"
-	EventCanaryFailed               = "CanaryFailed"
-	EventCanaryRollbackStarted      = "CanaryRollbackStarted"
-	EventCanaryRollbackIgnored      = "CanaryRollbackIgnored"
-	EventCanaryCompleted            = "CanaryCompleted"
+	EventRolloutPlanParked       = "RolloutPlanParked"
+	EventRolloutPlanRepinned     = "RolloutPlanRepinned"
+	EventRolloutRepinRejected    = "RolloutRepinRejected"
+	EventRolloutRunOpened        = "RolloutRunOpened"
+	EventRolloutRunClosed        = "RolloutRunClosed"
+	EventCoordinationGroupFailed = "CoordinationGroupFailed"
+	EventCanaryStepAdvanced      = "CanaryStepAdvanced"
+	EventCanaryFailed            = "CanaryFailed"
+	EventCanaryRollbackStarted   = "CanaryRollbackStarted"
+	EventCanaryRollbackIgnored   = "CanaryRollbackIgnored"
+	EventCanaryCompleted         = "CanaryCompleted"
+	// EventCanaryRetried: a failed or rejected canary starts again on request.
+	EventCanaryRetried = "CanaryRetried"
+	// EventCanaryCapacityLost: a step lost ready Instances, and its timers start anew.
+	EventCanaryCapacityLost = "CanaryCapacityLost"
+	// EventCanaryPromoteIgnored and EventCanaryRetryIgnored: a request that nothing could use.
+	EventCanaryPromoteIgnored       = "CanaryPromoteIgnored"
+	EventCanaryRetryIgnored         = "CanaryRetryIgnored"
 	EventRatioGateBypassed          = "RatioGateBypassed"
 	EventRetryHeld                  = "RetryHeld"
 	EventRetryBlockReleased         = "RetryBlockReleased"

@@ -25,10 +25,17 @@ type component struct {
 	// one recorded while the template cannot be rendered.
 	target    instance.Revision
 	collision int32
-	known     map[string]instance.Revision
-	rows      []v1beta1.InstanceStatus
-	desired   int32
-	result    instance.Result
+	// aim is what the Instances are to run: target, or the revision that a rejected
+	// canary keeps the component on; held is true for the latter.
+	aim  instance.Revision
+	held bool
+	// partition and rollbackTo are what this pass tells the replica.
+	partition  *int32
+	rollbackTo string
+	known      map[string]instance.Revision
+	rows       []v1beta1.InstanceStatus
+	desired    int32
+	result     instance.Result
 	// unreadable is set when the stored rows do not decode: nothing is touched then.
 	unreadable error
 	// foreign is set when the replica belongs to an earlier service of this name.
@@ -141,7 +148,7 @@ func (c *component) live() bool {
 
 // member is what the rollout knows of the component before its Instances are decided.
 func (c *component) member() rollout.Member {
-	m := rollout.Member{Component: c.Type, Target: c.target.Hash, Settled: true, Unreadable: c.unreadable != nil}
+	m := rollout.Member{Component: c.Type, Target: c.aim.Hash, Spec: c.target.Hash, Held: c.held, Settled: true, Unreadable: c.unreadable != nil, Has: c.hasRevision}
 	if m.Unreadable {
 		return m
 	}
@@ -150,7 +157,7 @@ func (c *component) member() rollout.Member {
 		return m
 	}
 	m.Stable = c.known[c.Replica.Status.CurrentRevision].Hash
-	m.Desired, m.Strategy, m.Token = c.desired, c.strategy(), c.target.Token
+	m.Desired, m.Base, m.Strategy, m.Token = c.desired, c.base(), c.strategy(), c.aim.Token
 	var standing int32
 	for i := range c.rows {
 		row := &c.rows[i]
@@ -159,17 +166,17 @@ func (c *component) member() rollout.Member {
 		}
 		standing++
 		m.Failed = m.Failed || row.Phase == v1beta1.InstanceFailed
-		if row.RunningRevision == c.target.Name && row.Phase == v1beta1.InstanceReady && row.ServingPodCount > 0 {
+		if row.RunningRevision == c.aim.Name && row.Phase == v1beta1.InstanceReady && row.ServingPodCount > 0 {
 			m.UpdatedReady++
 		}
-		if row.Phase != v1beta1.InstanceReady || row.Operation != nil || row.RunningRevision != c.target.Name {
+		if row.Phase != v1beta1.InstanceReady || row.Operation != nil || row.RunningRevision != c.aim.Name {
 			m.Settled = false
 		}
 		toward := row.RunningRevision
 		if row.Operation != nil && row.Operation.TargetRevision != "" {
 			toward = row.Operation.TargetRevision
 		}
-		if (row.RunningRevision != "" && row.RunningRevision != c.target.Name) || (toward != "" && toward != c.target.Name) {
+		if (row.RunningRevision != "" && row.RunningRevision != c.aim.Name) || (toward != "" && toward != c.aim.Name) {
 			m.Behind = true
 		}
 	}
@@ -183,7 +190,7 @@ func (c *component) instances(w *World, permit rollout.Permit, pause rollout.Pau
 		Now: w.Now, Seed: w.Seed,
 		Namespace: w.Key.Namespace, Prefix: w.Key.Name, Component: c.Type,
 		Owner:   *ownerReference(c.Replica, "InferenceReplica"),
-		Desired: c.desired, Target: c.target, Revisions: c.known,
+		Desired: c.desired, Target: c.aim, Revisions: c.known,
 		StartHold: permit.Hold,
 		Paused:    pause != rollout.NotPaused, Frozen: pause == rollout.Freeze,
 		Refusal: c.Refusal, RefusedPods: c.RefusedPods, Nodes: w.Nodes,
@@ -196,6 +203,9 @@ func (c *component) instances(w *World, permit rollout.Permit, pause rollout.Pau
 		Rows:         c.rows, Pods: c.Pods, Routed: c.Routed, SkipDrain: w.SkipDrain,
 	}
 	c.policy(w, permit, &in)
+	if in.StartHold == nil {
+		in.StartHold = c.lostStable()
+	}
 	if in.StartHold == nil && c.TemplateError != nil {
 		in.StartHold = &instance.Hold{Gate: v1beta1.GatePlan, Reason: c.TemplateError.Reason + ": " + c.TemplateError.Message}
 	}

@@ -23,6 +23,8 @@ import (
 type house struct {
 	World
 	old, new *appsv1.ControllerRevision
+	// partition is what a canary keeps back; nil for none.
+	partition *int32
 }
 
 func newHouse(t *testing.T, replicas int32) *house {

@@ -26,8 +26,13 @@ func Decide(w World) Decision {
 		in.Pause = rollout.PauseOf(w.Service.Annotations)
 		in.Spec, in.Previous, in.Coordination = w.Service.Spec.Rollout, w.Service.Status.Rollout, w.Service.Status.RolloutCoordination
 	}
+	if w.Service != nil {
+		readCanaries(&w, &in)
+	}
+	held := rollout.Held(in, targets(components))
 	var declared []v1beta1.ComponentType
 	for _, c := range components {
+		c.hold(held)
 		if c.Declared {
 			declared = append(declared, c.Type)
 		}
@@ -36,21 +41,18 @@ func Decide(w World) Decision {
 		}
 	}
 	live := plan.Resolve(in.Spec)
-	if w.Service != nil {
-		if v, ok := w.Service.Annotations[v1beta1.RolloutRepinAnnotation]; ok {
-			in.Repin = &v
-		}
-	}
 	in.DefaultTolerance = w.Settings.Coordination.DefaultRatioTolerancePercent
 	takeCensus(&in, live, components)
 	run := rollout.Decide(in, live)
 	wake(&out, run.Wake)
 	out.RemoveAnnotations = run.Consumed
 
+	out.Counts = run.Counts
 	for _, c := range components {
+		permit := run.Permits[c.Type]
+		c.follow(permit)
 		c.project(&w, in.Pause)
 		if c.live() {
-			permit := run.Permits[c.Type]
 			pause := in.Pause
 			if c.desired == 0 {
 				pause = rollout.NotPaused // removal goes on under a pause

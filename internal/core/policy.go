@@ -37,8 +37,8 @@ func (c *component) policy(w *World, permit rollout.Permit, in *instance.Input) 
 			in.KeepInRotation = !*p.MarkNotReadyDuringLifecycle
 		}
 	}
-	if p := c.Replica.Spec.Pacing; p != nil && p.Partition != nil {
-		in.Partition = *p.Partition
+	if permit.Partition != nil {
+		in.Partition = *permit.Partition
 	}
 	if in.Strategy != v1beta1.SurgeThenDrain {
 		in.MaxSurge = 0

@@ -44,9 +44,9 @@ func TestPolicy(t *testing.T) {
 		{"a group's ceiling raises nothing", 8, true, func(h *house) { h.rolling().MaxSurge = new(intstr.FromInt32(1)) },
 			func(in instance.Input) bool { return in.MaxSurge == 1 }},
 		{"the partition", 3, false, func(h *house) { h.rolling().Partition = new(int32(2)) }, func(in instance.Input) bool { return in.Partition == 2 }},
-		{"pacing goes before the partition", 3, false, func(h *house) {
+		{"a canary's partition goes before it", 3, false, func(h *house) {
 			h.rolling().Partition = new(int32(2))
-			h.engine().Replica.Spec.Pacing = &v1beta1.Pacing{Partition: new(int32(0))}
+			h.partition = new(int32(0))
 		}, func(in instance.Input) bool { return in.Partition == 0 }},
 		{"a pod kept in rotation while it changes in place", 1, false, func(h *house) {
 			h.rolling()
@@ -99,6 +99,7 @@ func TestPolicy(t *testing.T) {
 					permit.MaxUnavailable = permit.MaxSurge
 				}
 			}
+			permit.Partition = h.partition
 			c.policy(&h.World, permit, &in)
 			if !tc.check(in) {
 				t.Errorf("strategy %s, surge %d, unavailable %d, partition %d, timeout %s, relocations %d, %+v", in.Strategy, in.MaxSurge, in.MaxUnavailable,

@@ -99,6 +99,7 @@ func (c *component) stamp(r *v1beta1.InferenceReplica, w *World, pause rollout.P
 	if !slices.Contains(r.Finalizers, v1beta1.InferenceReplicaFinalizer) {
 		r.Finalizers = append(slices.Clone(r.Finalizers), v1beta1.InferenceReplicaFinalizer)
 	}
+	r.Spec.Pacing = c.pacing()
 	r.Spec.Paused, r.Spec.PauseMode = pause != rollout.NotPaused, ""
 	if pause == rollout.Freeze {
 		r.Spec.PauseMode = v1beta1.PauseModeFreeze

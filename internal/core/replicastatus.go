@@ -28,8 +28,11 @@ func (c *component) decideStatus(w *World) {
 		st.CollisionCount = new(c.collision)
 	}
 	st.LabelSelector = labels.Set(selector(w.Key.Name, c.Type)).String()
+	if c.aim.Name != c.target.Name {
+		st.UpdatedReplicas, st.UpdatedReadyReplicas = c.onTarget()
+	}
 	if c.settledOnTarget() {
-		st.CurrentRevision = c.target.Name
+		st.CurrentRevision = c.aim.Name
 	}
 	st.RetryBlocks, st.Migrations = res.RetryBlocks, res.Migrations
 	c.decideHold(w)
@@ -77,9 +80,22 @@ func sameRow(a, b v1beta1.InstanceStatus) bool {
 		len(a.Conditions) == len(b.Conditions) && slices.Equal(a.Announced, b.Announced)
 }
 
+// onTarget counts the rows that run what the spec wants while all go somewhere else.
+func (c *component) onTarget() (updated, ready int32) {
+	for i := range c.result.Rows {
+		if row := &c.result.Rows[i]; row.RunningRevision == c.target.Name {
+			updated++
+			if row.Phase == v1beta1.InstanceReady {
+				ready++
+			}
+		}
+	}
+	return updated, ready
+}
+
 // settledOnTarget: every desired Instance runs the target and none is on the way.
 func (c *component) settledOnTarget() bool {
-	return c.result.Settled && c.result.Total >= c.desired && c.desired > 0 && c.target.Name != ""
+	return c.result.Settled && c.result.Total >= c.desired && c.desired > 0 && c.aim.Name != ""
 }
 
 func (c *component) decideHold(w *World) {
@@ -88,7 +104,7 @@ func (c *component) decideHold(w *World) {
 		st.RolloutHold = nil
 		return
 	}
-	next := &v1beta1.RolloutHold{Gate: hold.Gate, Reason: hold.Reason, Target: c.target.Name, Since: metav1.NewTime(w.Now)}
+	next := &v1beta1.RolloutHold{Gate: hold.Gate, Reason: hold.Reason, Target: c.aim.Name, Since: metav1.NewTime(w.Now)}
 	if old := st.RolloutHold; old != nil && old.Gate == next.Gate && old.Target == next.Target {
 		next.Since = old.Since
 	}
@@ -110,10 +126,10 @@ func (c *component) minimum() int32 {
 
 // changing is true while some Instance has a revision to roll to, or is rolling.
 func (c *component) changing() bool {
-	if c.target.Name == "" {
+	if c.aim.Name == "" {
 		return false
 	}
-	if c.status.CurrentRevision != "" && c.status.CurrentRevision != c.target.Name {
+	if c.status.CurrentRevision != "" && c.status.CurrentRevision != c.aim.Name {
 		return true
 	}
 	for i := range c.result.Rows {
@@ -121,7 +137,7 @@ func (c *component) changing() bool {
 		if row.Phase == v1beta1.InstanceDeleting {
 			continue
 		}
-		if row.RunningRevision != "" && row.RunningRevision != c.target.Name {
+		if row.RunningRevision != "" && row.RunningRevision != c.aim.Name {
 			return true
 		}
 		if row.Operation != nil && row.Operation.Type == v1beta1.OperationUpdate {
@@ -143,10 +159,10 @@ func (c *component) decideReady(w *World) {
 	case c.staged():
 		cond.Status, cond.Reason = metav1.ConditionTrue, v1beta1.ReasonStaged
 		cond.Message = fmt.Sprintf("staged at partition %d: %d/%d Instances on %s, %d held on the prior revision",
-			res.KeptBack, res.Updated, res.Total, c.target.Name, res.KeptBack)
+			res.KeptBack, res.Updated, res.Total, c.aim.Name, res.KeptBack)
 	case c.changing():
 		cond.Status, cond.Reason = metav1.ConditionUnknown, v1beta1.ReasonRolloutInProgress
-		cond.Message = fmt.Sprintf("rolling out %s (%d/%d Instances on target)", c.target.Name, res.Updated, res.Total)
+		cond.Message = fmt.Sprintf("rolling out %s (%d/%d Instances on target)", c.aim.Name, res.Updated, res.Total)
 		if w.Service != nil && rollout.PauseOf(w.Service.Annotations) != rollout.NotPaused {
 			cond.Message += fmt.Sprintf("; paused until kubectl ome rollout resume %s -n %s", w.Key.Name, w.Key.Namespace)
 		}
@@ -180,7 +196,7 @@ func (c *component) firstFailure() string {
 // staged is true while only the partition keeps Instances from the target.
 func (c *component) staged() bool {
 	kept := c.result.KeptBack
-	if kept == 0 || c.target.Name == "" {
+	if kept == 0 || c.aim.Name == "" {
 		return false
 	}
 	for i := range c.result.Rows {
@@ -188,7 +204,7 @@ func (c *component) staged() bool {
 		if row.Phase != v1beta1.InstanceReady || row.Operation != nil {
 			return false
 		}
-		if row.RunningRevision != c.target.Name {
+		if row.RunningRevision != c.aim.Name {
 			kept--
 		}
 	}
@@ -211,7 +227,7 @@ func (c *component) decideDiagnostics(w *World) {
 		meta.SetStatusCondition(&c.status.Conditions, cond)
 	}
 	say(v1beta1.ConditionRolloutStalled, res.Stalled > 0 && c.changing(), v1beta1.ReasonInstancesFailing, v1beta1.ReasonProgressing,
-		fmt.Sprintf("%d Instances failed on their way to %s%s", res.Stalled, c.target.Name, c.firstFailure()),
+		fmt.Sprintf("%d Instances failed on their way to %s%s", res.Stalled, c.aim.Name, c.firstFailure()),
 		"no Instance failed on its way to the target")
 	say(v1beta1.ConditionDrainOverdue, res.Overdue > 0, v1beta1.ReasonDrainsOverdue, v1beta1.ReasonDrainsWithinDeadline,
 		fmt.Sprintf("%d removals are past their deadline and go on%s", res.Overdue, res.OverdueFor), "every removal is within its deadline")

@@ -72,6 +72,18 @@ func (c *component) rollbackTargets(w *World, live map[string]bool) {
 	if p := c.Replica.Spec.Pacing; p != nil && p.RollbackToRevision != "" {
 		live[p.RollbackToRevision] = true
 	}
+	if w.Service != nil {
+		for _, s := range w.Service.Status.Components {
+			if s.Canary == nil {
+				continue
+			}
+			for _, m := range s.Canary.Members {
+				if m.Component == c.Type {
+					c.keepHash(live, m.Stable)
+				}
+			}
+		}
+	}
 	if w.Service == nil || w.Service.Status.Rollout == nil || w.Service.Status.Rollout.ActiveRun == nil {
 		return
 	}
@@ -79,10 +91,14 @@ func (c *component) rollbackTargets(w *World, live map[string]bool) {
 		if t.Component != c.Type || t.StableRevision == "" {
 			continue
 		}
-		for name, known := range c.known {
-			if known.Hash == t.StableRevision {
-				live[name] = true
-			}
+		c.keepHash(live, t.StableRevision)
+	}
+}
+
+func (c *component) keepHash(live map[string]bool, hash string) {
+	for name, known := range c.known {
+		if known.Hash == hash {
+			live[name] = true
 		}
 	}
 }

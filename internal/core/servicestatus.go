@@ -47,7 +47,15 @@ func serviceStatus(w *World, components []*component, in rollout.Input, res roll
 			next[c.Type] = c.componentStatus(w, in.Pause)
 		}
 	}
+	canaryStatus(w, components, res.Canaries, next)
 	st.Components = next
+	st.Canary = nil
+	if entry != nil {
+		st.Canary = next[entry.Type].Canary
+	}
+	if st.Canary == nil {
+		st.Canary = next[v1beta1.EngineComponent].Canary
+	}
 
 	conditions := newConditions(w, st.Conditions)
 	ready := true
@@ -132,8 +140,8 @@ func (c *component) componentStatus(w *World, pause rollout.Pause) v1beta1.Compo
 			cs.LatestReadyRevision = name
 		}
 	}
-	if c.result.UpdatedReady > 0 && c.target.Hash != "" {
-		cs.LatestReadyRevision = RevisionServiceName(w.Key.Name, c.Type, c.target.Hash)
+	if c.result.UpdatedReady > 0 && c.aim.Hash != "" {
+		cs.LatestReadyRevision = RevisionServiceName(w.Key.Name, c.Type, c.aim.Hash)
 	}
 	return cs
 }

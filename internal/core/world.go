@@ -13,6 +13,7 @@ import (
 	"ome.io/ome/internal/core/config"
 	"ome.io/ome/internal/core/instance"
 	"ome.io/ome/internal/core/revision"
+	"ome.io/ome/internal/core/rollout"
 )
 
 // World is one consistent reading of a service and everything that belongs to it.
@@ -162,6 +163,8 @@ type Decision struct {
 	// value that was consumed: another value means a newer request, which stays.
 	RemoveAnnotations map[string]string
 	Events            []Event
+	// Counts are counters to raise once Status is stored.
+	Counts []rollout.Count
 	// Wake is when to look again even if nothing happens; zero means never.
 	Wake time.Time
 }

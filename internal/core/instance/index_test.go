@@ -279,7 +279,7 @@ var cases = []struct {
 		{"maxUnavailable, what does not serve counts", "TestMaxUnavailable/an Instance that does not serve by itself counts, and is named"},
 		{"partition is a count", "TestPartition/it counts, and does not compare: gaps in the indexes deadlock nothing"},
 		{"partition, those that move are passed over", "TestPartition/one that moves already goes on, and another is kept instead"},
-		{"pacing replaces the partition", "core:TestPolicy/pacing goes before the partition"},
+		{"pacing replaces the partition", "core:TestPolicy/a canary's partition goes before it"},
 		{"a group's ceiling caps", "core:TestPolicy/a group's ceiling caps the surge"},
 		{"unset is no cap", "TestRecreatePod/a budget that is not set takes everything down"},
 		{"zero moves nothing, and is named: maxSurge", "TestMaxSurge/a budget of zero names the number to change and the strategy that would work"},

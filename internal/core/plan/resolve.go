@@ -76,11 +76,6 @@ func (r *Resolution) resolveGroup(i int, g *v1beta1.RolloutGroup, from *Sources,
 	if name := from.unbound(pinned.Group.Canary); name != "" {
 		r.park(v1beta1.ReasonProviderUnbound, "groups[%d]: metric provider %q is not bound in this cluster's metricProviders configuration", i, name)
 	}
-	switch Kind(g) {
-	case v1beta1.ProgressionCanary:
-		r.park(v1beta1.ReasonPlanInvalid, "groups[%d].canary: this release does not run canary groups; use blueGreen: {}", i)
-	}
-
 	r.Plan.Groups = append(r.Plan.Groups, pinned)
 	r.Groups = append(r.Groups, live)
 }
@@ -100,6 +95,9 @@ func invalid(i int, g *v1beta1.RolloutGroup, taken map[v1beta1.ComponentType]int
 	}
 	if len(kinds) > 1 {
 		return fmt.Sprintf("%s are set together; keep one", strings.Join(kinds, " and "))
+	}
+	if g.Canary != nil && len(g.Canary.Steps) == 0 {
+		return "canary has no steps; the last one must have traffic 100"
 	}
 	if len(g.Components) == 0 {
 		return "components is empty; name router, engine or decoder"

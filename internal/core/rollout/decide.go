@@ -29,22 +29,24 @@ func Decide(in Input, live plan.Resolution) Result {
 	}
 	res.Status = st
 
-	if open != nil && in.Pause == NotPaused {
-		switch {
-		case superseded(open, in.Members):
-			closeRun(&res, in, v1beta1.RunSuperseded)
-		case finished(open, in.Members):
-			closeRun(&res, in, v1beta1.RunCompleted)
-		}
+	if open != nil && in.Pause == NotPaused && superseded(open, in.Members) {
+		closeRun(&res, in, v1beta1.RunSuperseded)
 	}
 	if st.ActiveRun == nil && in.Pause == NotPaused && anyBehind(live.Plan, in.Members) {
 		if live.Parked() {
 			res.ParkReason, res.ParkMessage = live.Reason, live.Message
 		} else {
-			openRun(&res, in, live)
+			openRun(&res, &in, live)
 		}
 	}
-	repin(&res, in, live)
+	repin(&res, &in, live)
+	canaries(&res, &in)
+	if run := st.ActiveRun; run != nil && open != nil && run.RunID == open.RunID && in.Pause == NotPaused {
+		// A run that opens in this pass has work to do.
+		if outcome, ok := finished(&res, &in, run); ok {
+			closeRun(&res, in, outcome)
+		}
+	}
 	permit(&res, in, live)
 	if in.Previous != nil && says(st, in.Previous) {
 		res.Status = in.Previous // the very same object, which is cheap to compare
@@ -64,7 +66,7 @@ func says(st, previous *v1beta1.RolloutStatus) bool {
 func superseded(run *v1beta1.RolloutRun, members []Member) bool {
 	for _, t := range run.TargetRevisions {
 		for _, m := range members {
-			if m.Component == t.Component && !m.Unreadable && m.Target != t.Revision {
+			if m.Component == t.Component && !m.Unreadable && !m.wants(t.Revision) {
 				return true
 			}
 		}
@@ -72,16 +74,46 @@ func superseded(run *v1beta1.RolloutRun, members []Member) bool {
 	return false
 }
 
-// finished is true when every member that still exists runs its target everywhere.
-func finished(run *v1beta1.RolloutRun, members []Member) bool {
-	for _, t := range run.TargetRevisions {
-		for _, m := range members {
-			if m.Component == t.Component && (m.Unreadable || !m.Settled || m.Behind) {
-				return false
+// wants is true for the revision that the spec asks for, and for the one that a rejected
+// canary keeps the component on.
+func (m *Member) wants(hash string) bool {
+	return m.Target == hash || (m.Held && m.Spec == hash)
+}
+
+// finished is true when every canary of the run has come to an end, and every other
+// member that still exists runs its target everywhere.
+func finished(res *Result, in *Input, run *v1beta1.RolloutRun) (v1beta1.RunOutcome, bool) {
+	outcome := v1beta1.RunCompleted
+	for i := range run.Plan.Groups {
+		g := &run.Plan.Groups[i].Group
+		if g.Canary != nil {
+			if !res.terminal(g, in) {
+				return "", false
+			}
+			if c := res.Canaries[Primary(g)]; c.Phase == v1beta1.RolloutRolledBack && rejectedIn(run, c.Status) {
+				outcome = v1beta1.RunRolledBack
+			}
+			continue
+		}
+		for _, c := range g.Components {
+			if m := in.member(c); m != nil && (m.Unreadable || !m.Settled || m.Behind) {
+				return "", false
 			}
 		}
 	}
-	return true
+	return outcome, true
+}
+
+// rejectedIn is true when it was this run that tried the rejected revisions.
+func rejectedIn(run *v1beta1.RolloutRun, s *v1beta1.CanaryStatus) bool {
+	for _, m := range s.Members {
+		for _, t := range run.TargetRevisions {
+			if t.Component == m.Component && t.Revision == m.Rejected && t.Revision != t.StableRevision {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func grouped(groups []v1beta1.RunGroup, c v1beta1.ComponentType) bool {
@@ -91,14 +123,14 @@ func grouped(groups []v1beta1.RunGroup, c v1beta1.ComponentType) bool {
 // anyBehind: some grouped component that already serves a revision has another to roll to.
 func anyBehind(p v1beta1.RolloutPlan, members []Member) bool {
 	for _, m := range members {
-		if m.Behind && m.Stable != "" && grouped(p.Groups, m.Component) {
+		if m.Behind && !m.Held && m.Stable != "" && grouped(p.Groups, m.Component) {
 			return true
 		}
 	}
 	return false
 }
 
-func openRun(res *Result, in Input, live plan.Resolution) {
+func openRun(res *Result, in *Input, live plan.Resolution) {
 	now := metav1.NewTime(in.Now)
 	run := &v1beta1.RolloutRun{
 		RunID:    in.Service + "-" + in.Seed,
@@ -108,11 +140,28 @@ func openRun(res *Result, in Input, live plan.Resolution) {
 	for _, m := range in.Members {
 		if grouped(run.Plan.Groups, m.Component) {
 			run.TargetRevisions = append(run.TargetRevisions, v1beta1.RunTarget{
-				Component: m.Component, Revision: m.Target, StableRevision: m.Stable})
+				Component: m.Component, Revision: m.Target, StableRevision: stableOf(in, &m)})
 		}
 	}
 	res.Status.ActiveRun = run
+	clampAll(in, plan.GroupsOf(run.Plan))
 	res.Events = append(res.Events, instance.Event{Reason: v1beta1.EventRolloutRunOpened, Message: "run " + run.RunID + " opened"})
+}
+
+// stableOf is what the member goes back to. A canary under way remembers it: at its last
+// step every Instance runs the new revision, and none of them is trusted yet.
+func stableOf(in *Input, m *Member) string {
+	for _, r := range in.Canaries {
+		if !InFlight(r.Status) {
+			continue
+		}
+		for _, s := range r.Status.Members {
+			if s.Component == m.Component && s.Stable != "" {
+				return s.Stable
+			}
+		}
+	}
+	return m.Stable
 }
 
 func closeRun(res *Result, in Input, outcome v1beta1.RunOutcome) {
@@ -137,8 +186,10 @@ func closeRun(res *Result, in Input, outcome v1beta1.RunOutcome) {
 func permit(res *Result, in Input, live plan.Resolution) {
 	run := res.Status.ActiveRun
 	for _, m := range in.Members {
-		p := Permit{MaxSurge: instance.NoBudget, MaxUnavailable: instance.NoBudget}
+		p := res.Permits[m.Component]
+		p.MaxSurge, p.MaxUnavailable = instance.NoBudget, instance.NoBudget
 		switch {
+		case m.Held:
 		case run != nil && grouped(run.Plan.Groups, m.Component):
 			if !targetOf(run, m) {
 				p.Hold = waitingForPlan(res)
@@ -188,7 +239,7 @@ func (res *Result) change(c v1beta1.ComponentType, edit func(*Permit)) {
 func targetOf(run *v1beta1.RolloutRun, m Member) bool {
 	for _, t := range run.TargetRevisions {
 		if t.Component == m.Component {
-			return t.Revision == m.Target
+			return m.wants(t.Revision)
 		}
 	}
 	return false

@@ -38,7 +38,7 @@ func run(e, d string) *v1beta1.RolloutRun {
 
 func TestDecide(t *testing.T) {
 	canary := pd()
-	canary.Groups[0].Canary = &v1beta1.GroupCanary{Steps: []v1beta1.RolloutGroupStep{{}}}
+	canary.Groups[0].Canary = &v1beta1.GroupCanary{Steps: nil}
 	cases := []struct {
 		name    string
 		spec    *v1beta1.RolloutSpec

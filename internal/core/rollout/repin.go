@@ -16,13 +16,14 @@ var digestForm = regexp.MustCompile(`^rp1:[0-9a-f]{12}$`)
 // repin takes the live plan into the open run, when the request names the digest that
 // the live plan has. Progress, targets and the run's identity stay. Nothing is consumed
 // under a pause.
-func repin(res *Result, in Input, live plan.Resolution) {
+func repin(res *Result, in *Input, live plan.Resolution) {
 	if in.Repin == nil || in.Pause != NotPaused {
 		return
 	}
 	value := *in.Repin
-	res.Consumed = map[string]string{v1beta1.RolloutRepinAnnotation: value}
+	res.consume(v1beta1.RolloutRepinAnnotation, value)
 	reject := func(format string, args ...any) {
+		res.Counts = append(res.Counts, Count{Kind: CountRepin, Label: "rejected"})
 		res.Events = append(res.Events, instance.Event{Warning: true, Reason: v1beta1.EventRolloutRepinRejected, Message: fmt.Sprintf(format, args...)})
 	}
 	run := res.Status.ActiveRun
@@ -50,6 +51,8 @@ func repin(res *Result, in Input, live plan.Resolution) {
 		next := *run
 		next.Plan, next.PinnedAt = *live.Plan.DeepCopy(), metav1.NewTime(in.Now)
 		res.Status.ActiveRun = &next
+		clampAll(in, plan.GroupsOf(next.Plan))
+		res.Counts = append(res.Counts, Count{Kind: CountRepin, Label: "applied"})
 		res.Events = append(res.Events, instance.Event{Reason: v1beta1.EventRolloutPlanRepinned,
 			Message: fmt.Sprintf("run %s repinned: %s -> %s", run.RunID, pinned, current)})
 	}

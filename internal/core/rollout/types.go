@@ -31,9 +31,15 @@ func PauseOf(annotations map[string]string) Pause {
 // Member is what a rollout knows about one component.
 type Member struct {
 	Component v1beta1.ComponentType
-	// Target and Stable are revision hashes: what the spec wants, and what the
+	// Target and Stable are revision hashes: what the Instances are to run, and what the
 	// component serves as a whole. Stable is empty before the first revision serves.
 	Target, Stable string
+	// Spec is the hash that the spec wants. It differs from Target while Held: a
+	// rejected canary keeps the component on an earlier revision.
+	Spec string
+	Held bool
+	// Has tells whether a revision is still there to go back to; nil knows of all.
+	Has func(hash string) bool
 	// Behind is true while some Instance does not run the target, or is on its way
 	// to another revision.
 	Behind bool
@@ -43,6 +49,9 @@ type Member struct {
 	Failed bool
 	// Desired is the number of Instances wanted.
 	Desired int32
+	// Base is what a canary's capacity is taken of: the least number of Instances that
+	// is always there, so that an autoscaler moves no step.
+	Base int32
 	// UpdatedReady counts Instances that run the target and are ready.
 	UpdatedReady int32
 	// Strategy is how its Instances move.
@@ -72,8 +81,14 @@ type Input struct {
 	// DefaultTolerance is a ratio's tolerance in percent where its group names none.
 	DefaultTolerance int32
 	Members          []Member
-	// Repin is the request to take the live plan into the open run; nil when there is none.
-	Repin *string
+	// Canaries are the stored records, by primary.
+	Canaries map[v1beta1.ComponentType]CanaryRecord
+	// Repin, Promote, Rollback and Resume are the service's mailboxes; nil when empty.
+	Repin, Promote, Rollback, Resume *string
+	// ReadyTimeout is the service's annotation, DefaultReadyTimeout the operator's
+	// setting; 0 is no timeout.
+	ReadyTimeout        string
+	DefaultReadyTimeout time.Duration
 	// SkipPairing lets a token change drain what still pairs (the lab's control).
 	SkipPairing bool
 }
@@ -87,6 +102,38 @@ type Permit struct {
 	MaxSurge, MaxUnavailable int32
 	// Starts and Drains bound what may begin in this pass; nil is no bound.
 	Starts, Drains *instance.Quota
+	// Partition keeps that many Instances on the revision they run; nil leaves it to the
+	// component's own lifecycle.
+	Partition *int32
+	// Aim is the hash of the revision to return to, empty for what the spec wants.
+	Aim string
+}
+
+// CountKind is something that happens and is counted.
+type CountKind string
+
+const (
+	CountCanaryStep     CountKind = "CanaryStep"
+	CountCanaryComplete CountKind = "CanaryComplete"
+	// CountCanaryRollback has the cause as label: analysis or manual.
+	CountCanaryRollback CountKind = "CanaryRollback"
+	// CountCanaryFailed has the reason as label.
+	CountCanaryFailed CountKind = "CanaryFailed"
+	// CountCanaryEvaluation has the verdict as label: pass, fail or inconclusive.
+	CountCanaryEvaluation CountKind = "CanaryEvaluation"
+	// CountRepin has the outcome as label: applied or rejected.
+	CountRepin CountKind = "Repin"
+	// CountGroupTransition has the phase as label.
+	CountGroupTransition CountKind = "GroupTransition"
+)
+
+// Count is one step of a counter. The shell takes it once the pass is stored.
+type Count struct {
+	Kind      CountKind
+	Component v1beta1.ComponentType
+	// Group is the index of a group that isn't a canary.
+	Group string
+	Label string
 }
 
 // Result is the outcome of Decide.
@@ -96,7 +143,11 @@ type Result struct {
 	// Configured is true with rollout groups, or while a run is open.
 	Configured bool
 	Permits    map[v1beta1.ComponentType]Permit
-	Events     []instance.Event
+	// Canaries are the next records, by primary, of what is under way or rejected. One
+	// without a status is dropped.
+	Canaries map[v1beta1.ComponentType]Canary
+	Events   []instance.Event
+	Counts   []Count
 	// Consumed are the service's mailboxes that this pass answered, by annotation and value.
 	Consumed map[string]string
 	// Wake is when a soak ends.
