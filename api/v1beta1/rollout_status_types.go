@@ -331,6 +331,14 @@ type CanaryStatus struct {
 	// +optional
 	MetricResults []MetricResult `json:"metricResults,omitempty"`
 
+	// analysisSeries remembers the series seen while the step has had its capacity, so that one that
+	// disappears is noticed.
+	// +kubebuilder:validation:MaxItems=10
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	AnalysisSeries []AnalysisSeries `json:"analysisSeries,omitempty"`
+
 	// capacityWaitSince is when capacity was last found missing.
 	// +optional
 	CapacityWaitSince *metav1.Time `json:"capacityWaitSince,omitempty"`
@@ -419,15 +427,25 @@ type MetricResult struct {
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// series holds a short hash of each series that the query gave in this stay of the step, so that
-	// one that disappears is noticed.
-	// +kubebuilder:validation:MaxLength=2048
-	// +optional
-	Series string `json:"series,omitempty"`
-
 	// time of the sample.
 	// +optional
 	Time *metav1.Time `json:"time,omitempty"`
+}
+
+// AnalysisSeries remembers which series a metric had.
+type AnalysisSeries struct {
+	// name of the metric.
+	// +required
+	Name string `json:"name"`
+
+	// query is a short hash of the query that gave them.
+	// +required
+	Query string `json:"query"`
+
+	// hashes of the series, five characters each, in order.
+	// +kubebuilder:validation:MaxLength=2048
+	// +optional
+	Hashes string `json:"hashes,omitempty"`
 }
 
 // RolloutCoordinationStatus reports the groups that aren't canaries.

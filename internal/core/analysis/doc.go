@@ -18,8 +18,9 @@
 //     events; count it once the status write has succeeded;
 //   - Why, one line for people.
 //
-// A promote that forces the gate simply doesn't call Judge. When a step is left,
-// in either direction, call Reset on the record.
+// A promote that forces the gate simply doesn't call Judge. Call Reset on the record
+// at each advance and each new start. A fall back to Pending needs only its
+// StepEnteredTime cleared.
 //
 // # Samples
 //

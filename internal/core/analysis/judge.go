@@ -17,19 +17,23 @@ const leastInterval = time.Second
 // Judge decides the analysis gate of a step; see the package comment for when to call it.
 func Judge(in Input) Output {
 	out := Output{Verdict: Hold, failedChecks: in.Record.AnalysisFailedChecks}
-	step := &in.Canary.Steps[in.Step]
-	a, entered := step.Analysis, in.Record.StepEnteredTime
-	if a == nil || entered == nil {
-		// Not the caller's idea of this gate; say so rather than open or crash.
-		out.Why = "analysis: the step has not begun"
+	entered := in.Record.StepEnteredTime
+	if in.Step < 0 || int(in.Step) >= len(in.Canary.Steps) || in.Canary.Steps[in.Step].Analysis == nil || entered == nil {
+		// Not the caller's idea of this gate; hold rather than open or crash.
+		out.Why = "analysis: no step with an analysis has begun"
 		return out
 	}
+	step := &in.Canary.Steps[in.Step]
+	a := step.Analysis
 	metrics := fillIn(in, a)
 	first := entered.Add(warmUp(a, metrics))
 	interval := max(a.Interval.Duration, leastInterval)
 	due := first
-	if last := lastInStay(in.Record, entered.Time); !last.IsZero() && last.Add(interval).After(due) {
-		due = last.Add(interval)
+	if last := lastInStay(in.Record, entered.Time); !last.IsZero() {
+		out.series = in.Record.AnalysisSeries
+		if next := last.Add(interval); next.After(due) {
+			due = next
+		}
 	}
 	request := Request{ID: identify(in, entered.Time), Source: in.Canary.Prometheus.DeepCopy()}
 	for i := range metrics {
@@ -47,7 +51,7 @@ func Judge(in Input) Output {
 		out.waitForSample(in, a, request, due, interval)
 		return out
 	}
-	out.judge(in, a, metrics, *sample, first)
+	out.judge(metrics, *sample)
 	out.decide(in, step, *sample, first, interval)
 	return out
 }
@@ -133,7 +137,7 @@ func (o *Output) failures(a *v1beta1.RolloutAnalysis) string {
 func clock(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // judge turns a sample into results and one judgement: a failure outweighs doubt, and doubt a pass.
-func (o *Output) judge(in Input, a *v1beta1.RolloutAnalysis, metrics []metric, s Sample, first time.Time) {
+func (o *Output) judge(metrics []metric, s Sample) {
 	at := metav1.NewTime(s.At.Truncate(time.Second))
 	o.evaluated = roundUp(s.Done)
 	if s.Problem != nil {
@@ -151,9 +155,10 @@ func (o *Output) judge(in Input, a *v1beta1.RolloutAnalysis, metrics []metric, s
 	}
 	o.Judged = Passed
 	for _, m := range metrics {
-		result, j := m.judge(answerTo(s, m.Name), earlier(in.Record, m, first))
+		result, seen, j := m.judge(answerTo(s, m.Name), o.seen(m))
 		result.Time = &at
 		o.results = append(o.results, result)
+		o.remember(m, seen)
 		switch {
 		case j == Failed && o.Judged != Failed:
 			o.Judged = Failed
@@ -172,17 +177,6 @@ func answerTo(s Sample, name string) *Answer {
 		}
 	}
 	return nil
-}
-
-// earlier is the memory of the series that this very query gave in this stay.
-func earlier(record *v1beta1.CanaryStatus, m metric, first time.Time) string {
-	for i := range record.MetricResults {
-		r := &record.MetricResults[i]
-		if r.Name == m.Name && r.Query == m.query && r.Time != nil && !r.Time.Time.Before(first.Truncate(time.Second)) {
-			return r.Series
-		}
-	}
-	return ""
 }
 
 // decide draws the consequence of the judgement.
@@ -251,17 +245,20 @@ func (o *Output) Store(record *v1beta1.CanaryStatus) {
 	at := metav1.NewTime(o.evaluated)
 	record.AnalysisFailedChecks = o.failedChecks
 	record.LastEvaluationTime = &at
-	record.MetricResults = o.results
+	record.MetricResults, record.AnalysisSeries = o.results, o.series
 	if o.conclusive {
 		conclusive := at
 		record.LastConclusiveEvaluationTime = &conclusive
 	}
 }
 
-// Reset forgets what was judged, when a step is left for another.
+// Reset forgets what was judged, when a step is left for the next or the canary starts over. A fall
+// back to Pending needs none: what was judged before StepEnteredTime is not looked at, but for the
+// failures, which count for the whole step.
 func Reset(record *v1beta1.CanaryStatus) {
 	record.AnalysisFailedChecks = 0
-	record.LastEvaluationTime, record.LastConclusiveEvaluationTime, record.MetricResults = nil, nil, nil
+	record.LastEvaluationTime, record.LastConclusiveEvaluationTime = nil, nil
+	record.MetricResults, record.AnalysisSeries = nil, nil
 }
 
 // roundUp makes a stored time whole without making the next interval shorter.

@@ -5,6 +5,8 @@ import (
 	"encoding/base64"
 	"slices"
 	"strings"
+
+	"ome.io/ome/api/v1beta1"
 )
 
 // MaxSeries is the number of series of one metric whose coming and going is followed.
@@ -14,9 +16,32 @@ const MaxSeries = 256
 // once in some 30,000 metrics, and then a loss of one of the two may go unseen.
 const width = 5
 
-// remember adds the series of an answer to the memory, and counts those of the memory that are gone.
+// seen is the memory of a metric, while its query is the one that it was made with.
+func (o *Output) seen(m metric) string {
+	for _, s := range o.series {
+		if s.Name == m.Name && s.Query == hash(m.query) {
+			return s.Hashes
+		}
+	}
+	return ""
+}
+
+func (o *Output) remember(m metric, hashes string) {
+	next := []v1beta1.AnalysisSeries{}
+	for _, s := range o.series {
+		if s.Name != m.Name {
+			next = append(next, s)
+		}
+	}
+	if hashes != "" {
+		next = append(next, v1beta1.AnalysisSeries{Name: m.Name, Query: hash(m.query), Hashes: hashes})
+	}
+	o.series = next
+}
+
+// grow adds the series of an answer to the memory, and counts those of the memory that are gone.
 // The memory keeps them: a series that went and a sample later passes without it is still gone.
-func remember(memory string, series []Series) (grown string, gone int) {
+func grow(memory string, series []Series) (grown string, gone int) {
 	var known, now []string
 	for ; len(memory) >= width; memory = memory[width:] {
 		known = append(known, memory[:width])

@@ -11,13 +11,13 @@ import (
 	"ome.io/ome/api/v1beta1"
 )
 
-// judge compares the worst value of an answer with the threshold. known is the memory of the series
-// that were there before.
-func (m *metric) judge(answer *Answer, known string) (v1beta1.MetricResult, Judgement) {
-	r := v1beta1.MetricResult{Name: m.Name, Query: m.query, Threshold: m.Threshold, Operator: string(m.Operator), Series: known}
-	unclear := func(format string, args ...any) (v1beta1.MetricResult, Judgement) {
+// judge compares the worst value of an answer with the threshold. seen is the memory of the series
+// that were there before; it comes back with those of the answer in it.
+func (m *metric) judge(answer *Answer, seen string) (v1beta1.MetricResult, string, Judgement) {
+	r := v1beta1.MetricResult{Name: m.Name, Query: m.query, Threshold: m.Threshold, Operator: string(m.Operator)}
+	unclear := func(format string, args ...any) (v1beta1.MetricResult, string, Judgement) {
 		r.Message = clip(fmt.Sprintf(format, args...))
-		return r, Inconclusive
+		return r, seen, Inconclusive
 	}
 	threshold, err := strconv.ParseFloat(m.Threshold, 64)
 	switch {
@@ -34,35 +34,34 @@ func (m *metric) judge(answer *Answer, known string) (v1beta1.MetricResult, Judg
 	case answer.Type != Scalar && answer.Type != Vector:
 		return unclear("the query answers with a %s; a number, or one for each series, is needed", answer.Type)
 	}
-	worst, least := worstOf(m.Operator, answer.Series)
-	memory, gone := remember(known, answer.Series)
-	r.Series = memory
+	worst, values := worstOf(m.Operator, answer.Series)
+	seen, gone := grow(seen, answer.Series)
 
 	// A value that breaks the threshold is a failure, whatever else is wrong.
-	if least > 0 && !holds(worst, m.Operator, threshold) {
+	if values > 0 && !holds(worst, m.Operator, threshold) {
 		r.Value = number(worst)
 		if n := len(answer.Series); n > 1 {
 			r.Message = fmt.Sprintf("worst of %d series", n)
 		}
-		return r, Failed
+		return r, seen, Failed
 	}
 	switch {
 	case len(answer.Series) > MaxSeries:
 		return unclear("%d series are more than the %d that are followed; put max, min or sum around the query", len(answer.Series), MaxSeries)
-	case least == 0 && gone == 0:
+	case values == 0 && gone == 0:
 		return unclear("no data%s", unusable(answer.Series))
-	case least == 0:
+	case values == 0:
 		return unclear("no data: %d series that were there earlier in this step are gone", gone)
 	case gone > 0:
 		return unclear("%d of the series that were there earlier in this step are gone", gone)
-	case least < len(answer.Series):
-		return unclear("%d of %d series are NaN or infinite", len(answer.Series)-least, len(answer.Series))
+	case values < len(answer.Series):
+		return unclear("%d of %d series are NaN or infinite", len(answer.Series)-values, len(answer.Series))
 	}
 	if w := warning(answer.Warnings); w != "" {
 		return unclear("the server warns: %s", w)
 	}
 	r.Passed, r.Value = true, number(worst)
-	return r, Passed
+	return r, seen, Passed
 }
 
 // unusable tells an answer without any series from one whose series have no values.

@@ -77,6 +77,7 @@ type Output struct {
 	evaluated    time.Time
 	conclusive   bool
 	results      []v1beta1.MetricResult
+	series       []v1beta1.AnalysisSeries
 }
 
 // ID names one sample.
