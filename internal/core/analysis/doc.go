@@ -19,8 +19,8 @@
 //   - Why, one line for people.
 //
 // A promote that forces the gate simply doesn't call Judge. Call Reset on the record
-// at each advance and each new start. A fall back to Pending needs only its
-// StepEnteredTime cleared.
+// at each advance and each new start, and Restart where the step falls back to
+// Pending (it clears StepEnteredTime).
 //
 // # Samples
 //

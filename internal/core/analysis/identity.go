@@ -12,7 +12,7 @@ import (
 // identify names the sample that comes next.
 func identify(in Input, entered time.Time) ID {
 	id := ID{Service: in.Service, Run: in.Run, Group: in.Group, Step: in.Step, Entered: entered.Unix(), Plan: planDigest(in)}
-	if last := lastInStay(in.Record, entered); !last.IsZero() {
+	if last := in.Record.LastEvaluationTime; last != nil {
 		id.After = last.Unix()
 	}
 	return id

@@ -29,10 +29,12 @@ func Judge(in Input) Output {
 	first := entered.Add(warmUp(a, metrics))
 	interval := max(a.Interval.Duration, leastInterval)
 	due := first
-	if last := lastInStay(in.Record, entered.Time); !last.IsZero() {
-		out.series = in.Record.AnalysisSeries
+	if last := in.Record.LastEvaluationTime; last != nil {
 		if next := last.Add(interval); next.After(due) {
 			due = next
+		}
+		if !last.Before(entered) {
+			out.series = in.Record.AnalysisSeries // else they are of an earlier stay
 		}
 	}
 	request := Request{ID: identify(in, entered.Time), Source: in.Canary.Prometheus.DeepCopy()}
@@ -92,14 +94,6 @@ func warmUp(a *v1beta1.RolloutAnalysis, metrics []metric) time.Duration {
 	return longest
 }
 
-// lastInStay is the last evaluation, when it belongs to this stay in the step.
-func lastInStay(record *v1beta1.CanaryStatus, entered time.Time) time.Time {
-	if t := record.LastEvaluationTime; t != nil && t.After(entered) {
-		return t.Time
-	}
-	return time.Time{}
-}
-
 // find returns the sample that was asked for. One that was taken before it was due isn't it,
 // whatever its ID says: clocks of a past leader may have run ahead.
 func find(samples []Sample, id ID, due time.Time) *Sample {
@@ -114,11 +108,7 @@ func find(samples []Sample, id ID, due time.Time) *Sample {
 func (o *Output) waitForSample(in Input, a *v1beta1.RolloutAnalysis, request Request, due time.Time, interval time.Duration) {
 	if in.Now.Before(due) {
 		o.Wake = due
-		if request.ID.After == 0 {
-			o.Why = "analysis: first sample at " + clock(due)
-		} else {
-			o.Why = "analysis: " + o.failures(a) + "next sample at " + clock(due)
-		}
+		o.Why = "analysis: " + o.failures(a) + "next sample at " + clock(due)
 		return
 	}
 	o.Due = &request
@@ -252,9 +242,13 @@ func (o *Output) Store(record *v1beta1.CanaryStatus) {
 	}
 }
 
-// Reset forgets what was judged, when a step is left for the next or the canary starts over. A fall
-// back to Pending needs none: what was judged before StepEnteredTime is not looked at, but for the
-// failures, which count for the whole step.
+// Restart is for a step that falls back to Pending: its stay ends, and with it warm-up, bake and the
+// memory of series. Failures count for the whole step and stay.
+func Restart(record *v1beta1.CanaryStatus) {
+	record.StepEnteredTime, record.AnalysisSeries = nil, nil
+}
+
+// Reset forgets what was judged, when a step is left for the next or the canary starts over.
 func Reset(record *v1beta1.CanaryStatus) {
 	record.AnalysisFailedChecks = 0
 	record.LastEvaluationTime, record.LastConclusiveEvaluationTime = nil, nil

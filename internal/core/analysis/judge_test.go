@@ -29,7 +29,9 @@ func metricOf(name, query string, op v1beta1.MetricOperator, threshold string) v
 	return v1beta1.AnalysisMetric{Name: name, Query: query, Operator: op, Threshold: threshold}
 }
 
-func seconds(n int) *metav1.Duration { return &metav1.Duration{Duration: time.Duration(n) * time.Second} }
+func seconds(n int) *metav1.Duration {
+	return &metav1.Duration{Duration: time.Duration(n) * time.Second}
+}
 
 // newStage has one metric "errors" that must be below 0.01, sampled every 30 s, with three failures
 // and a ready timeout of 15 minutes.

@@ -90,7 +90,7 @@ type ID struct {
 	Entered int64
 	// Plan is a digest of the analysis and its source as pinned: a repin asks anew.
 	Plan string
-	// After is the evaluation before this one in seconds, zero for the first of a stay.
+	// After is the evaluation before this one in seconds, zero for the first of a step.
 	After int64
 }
 
