@@ -205,6 +205,7 @@ func permit(res *Result, in Input, live plan.Resolution) {
 	if run != nil {
 		groups = plan.GroupsOf(run.Plan)
 	}
+	pairing(res, in) // before the ratio, which has to know whose drains wait for a pair
 	for _, u := range plan.Units(groups) {
 		for _, i := range u.Groups {
 			budgets(res, in, &groups[i])
@@ -216,7 +217,6 @@ func permit(res *Result, in Input, live plan.Resolution) {
 			sequence(res, in, run, groups, u)
 		}
 	}
-	pairing(res, in)
 }
 
 // member finds a component's, nil when the service has none.

@@ -23,14 +23,17 @@ func Weighed(in Input, live plan.Resolution) map[v1beta1.ComponentType]bool {
 			out[c] = true
 		}
 	}
-	groups := live.Plan.Groups
-	if in.Previous != nil && in.Previous.ActiveRun != nil {
-		groups = in.Previous.ActiveRun.Plan.Groups
-	}
-	for i := range groups {
-		if g := &groups[i].Group; g.MaintainRatio != nil {
-			add(g.Components...)
+	weigh := func(groups []v1beta1.RunGroup) {
+		for i := range groups {
+			if g := &groups[i].Group; g.MaintainRatio != nil {
+				add(g.Components...)
+			}
 		}
+	}
+	// The run may end in this very pass, and the next one has the live plan.
+	weigh(live.Plan.Groups)
+	if in.Previous != nil && in.Previous.ActiveRun != nil {
+		weigh(in.Previous.ActiveRun.Plan.Groups)
 	}
 	for _, c := range []v1beta1.ComponentType{v1beta1.EngineComponent, v1beta1.DecoderComponent} {
 		if m := in.member(c); m != nil && m.Behind && m.Token != "" {

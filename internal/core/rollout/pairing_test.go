@@ -5,6 +5,7 @@ import (
 
 	"ome.io/ome/api/v1beta1"
 	"ome.io/ome/internal/core/instance"
+	"ome.io/ome/internal/core/plan"
 )
 
 func TestPairing(t *testing.T) {
@@ -77,6 +78,20 @@ func TestPairingHoldsDoNotWaitForEachOther(t *testing.T) {
 					}
 				}
 			}
+		}
+	}
+}
+
+// A run that ends hands over in the same pass: the members of the next plan are counted too.
+func TestWeighedCountsForTheRunAndForTheNext(t *testing.T) {
+	group := func(c ...v1beta1.ComponentType) v1beta1.RunGroup {
+		return v1beta1.RunGroup{Group: v1beta1.RolloutGroup{Components: c, MaintainRatio: &v1beta1.MaintainRatio{}}}
+	}
+	in := Input{Previous: &v1beta1.RolloutStatus{ActiveRun: &v1beta1.RolloutRun{Plan: v1beta1.RolloutPlan{Groups: []v1beta1.RunGroup{group(engine, decoder)}}}}}
+	got := Weighed(in, plan.Resolution{Plan: v1beta1.RolloutPlan{Groups: []v1beta1.RunGroup{group(engine, router)}}})
+	for _, c := range []v1beta1.ComponentType{engine, decoder, router} {
+		if !got[c] {
+			t.Errorf("%s is not counted", c)
 		}
 	}
 }

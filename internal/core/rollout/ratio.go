@@ -14,7 +14,11 @@ type pool struct {
 	// serving counts pods in rotation; coming those that are on their way into it.
 	serving, coming int64
 	// skips is true for a member that changes in place: it keeps its pods.
-	skips          bool
+	skips bool
+	// mayDrain counts old pods whose successors serve and that no pairing keeps; unpaired
+	// is true while a pairing keeps some.
+	mayDrain       int32
+	unpaired       bool
 	starts, drains int32
 }
 
@@ -31,8 +35,12 @@ func ratio(res *Result, in Input, g *v1beta1.RolloutGroup) {
 	var pools []*pool
 	for _, c := range g.Components {
 		if m := in.member(c); m != nil && m.Desired > 0 && !m.Unreadable {
-			pools = append(pools, &pool{Member: m, serving: int64(m.Census.Serving), coming: int64(m.Census.Coming),
-				skips: m.Strategy == v1beta1.InPlaceIfPossible || m.Strategy == v1beta1.InPlaceOnly})
+			p := &pool{Member: m, serving: int64(m.Census.Serving), coming: int64(m.Census.Coming), mayDrain: m.Census.Pairs,
+				skips: m.Strategy == v1beta1.InPlaceIfPossible || m.Strategy == v1beta1.InPlaceOnly}
+			if q := res.Permits[c].Drains; q != nil && q.Left < p.mayDrain {
+				p.mayDrain, p.unpaired = q.Left, true
+			}
+			pools = append(pools, p)
 		}
 	}
 	if len(pools) < 2 {
@@ -101,7 +109,7 @@ func (p *pool) inBand(pools []*pool, n, tolerance int64) bool {
 		if q == p {
 			continue
 		}
-		for _, count := range [...]int64{q.serving - int64(q.drains), q.serving, q.serving + q.coming} {
+		for _, count := range [...]int64{q.least(), q.serving, q.most()} {
 			if count <= 0 {
 				continue
 			}
@@ -115,15 +123,34 @@ func (p *pool) inBand(pools []*pool, n, tolerance int64) bool {
 	return true
 }
 
-// What each member may do is worked out against the others as they are: when two move
-// at once, their proportion stays between what each alone would make of it.
+// least and most are the counts between which a member stays, with what it may do in
+// this pass.
+func (p *pool) least() int64 {
+	n := p.serving - int64(p.drains)
+	if p.Strategy != v1beta1.SurgeThenDrain {
+		n -= int64(p.starts)
+	}
+	return n
+}
+
+func (p *pool) most() int64 {
+	n := p.serving + p.coming
+	if p.Strategy == v1beta1.SurgeThenDrain {
+		n += int64(p.starts)
+	}
+	return n
+}
+
+// Starts are allotted in turn, each against what the members before may do: one that
+// adds pods while another takes some out could leave the band together. Drains all go
+// one way, so that each is weighed against the others as they are.
 
 // allotDrains lets old pods go whose successors serve.
 func allotDrains(pools []*pool, tolerance int64) {
 	allotted := make([]int32, len(pools))
 	for i, p := range pools {
 		n := &allotted[i]
-		for !p.skips && *n < p.Census.Pairs && p.inBand(pools, p.serving-int64(*n)-1, tolerance) {
+		for !p.skips && *n < p.mayDrain && p.inBand(pools, p.serving-int64(*n)-1, tolerance) {
 			*n++
 		}
 	}
@@ -154,28 +181,31 @@ func (p *pool) after(n int64) int64 {
 
 // stepAnyway lets one member move where the band leaves it no room: a proportion as 2:1
 // without tolerance could never take its first step otherwise. From balance one surge
-// is let through, else, when nobody may move, one drain within twice the band. Surplus
+// is let through, unless another member takes a pod out meanwhile; else, when nobody may
+// move, one drain within twice the band. Surplus
 // pods of which nobody is short leave in any case: a change of the wanted counts in the
-// middle of a roll can leave them.
+// middle of a roll can leave them. And where old pods wait for a peer of the new token,
+// the first of those comes up in any case, or pairing and ratio would wait for each other.
 func stepAnyway(pools []*pool, tolerance int64) {
 	order := slices.Clone(pools)
 	slices.SortStableFunc(order, func(a, b *pool) int { // who is furthest behind comes first
 		return int(int64(a.UpdatedReady)*b.desired() - int64(b.UpdatedReady)*a.desired())
 	})
-	if balanced(pools) {
+	idle, out := true, false
+	for _, p := range pools {
+		if p.drains > 0 {
+			return
+		}
+		idle = idle && p.starts == 0
+		out = out || (p.starts > 0 && p.Strategy != v1beta1.SurgeThenDrain)
+	}
+	if !out && balanced(pools) {
 		for _, p := range order {
 			if p.Behind && !p.skips && p.starts == 0 && p.Strategy == v1beta1.SurgeThenDrain && p.ahead(pools, tolerance) == nil {
 				p.starts = 1
 				return
 			}
 		}
-	}
-	idle := true
-	for _, p := range pools {
-		if p.drains > 0 {
-			return
-		}
-		idle = idle && p.starts == 0
 	}
 	short := slices.ContainsFunc(pools, func(p *pool) bool { return p.serving < p.desired() })
 	for _, p := range order {
@@ -184,10 +214,19 @@ func stepAnyway(pools []*pool, tolerance int64) {
 		}
 		near := p.inBand(pools, p.serving-1, 2*tolerance)
 		switch {
-		case p.Census.Pairs > 0 && (near || (!short && p.serving > p.desired())):
+		case p.mayDrain > 0 && (near || (!short && p.serving > p.desired())):
 			p.drains = 1
 			return
 		case idle && near && p.Strategy != v1beta1.SurgeThenDrain && p.Behind && balanced(pools) && p.ahead(pools, tolerance) == nil:
+			p.starts = 1
+			return
+		}
+	}
+	if !idle || !slices.ContainsFunc(pools, func(p *pool) bool { return p.unpaired }) {
+		return
+	}
+	for _, p := range order {
+		if p.Behind && !p.skips && p.Strategy == v1beta1.SurgeThenDrain && p.coming == 0 && p.Token != "" && pairs(p.Member, p.Token) == 0 {
 			p.starts = 1
 			return
 		}

@@ -53,6 +53,10 @@ func TestRatio(t *testing.T) {
 			[]Member{pooled(engine, recreate, 4, 0, 4, 0), pooled(decoder, recreate, 2, 0, 2, 0)}, []string{"0 0", "0 0"}},
 		{"one that changes in place is not bound", 0,
 			[]Member{pooled(engine, inPlace, 4, 0, 4, 0), pooled(decoder, surge, 2, 0, 2, 0)}, []string{"- -", "1 0"}},
+		{"one adds pods while the other takes some out: the second sees what the first may do", 34,
+			[]Member{pooled(engine, surge, 7, 0, 7, 0), pooled(decoder, recreate, 7, 0, 7, 0)}, []string{"2 0", "1 0"}},
+		{"no surge beyond the band beside one that takes a pod out", 34,
+			[]Member{pooled(engine, surge, 1, 0, 1, 0), pooled(decoder, recreate, 3, 0, 3, 0)}, []string{"0 0", "1 0"}},
 		{"surplus of both with nothing else to do: one leaves", 0,
 			[]Member{pooled(engine, surge, 4, 0, 5, 0), pooled(decoder, surge, 2, 0, 3, 0)}, []string{"1 1", "0 0"}},
 	}
@@ -159,4 +163,32 @@ func TestRatioAlwaysLetsSomebodyStep(t *testing.T) {
 			}
 		}
 	})
+}
+
+// While the old engines wait for a decoder of the new token, the first such decoder comes
+// up however narrow the tolerance is: else each would wait for the other.
+func TestARatioLetsTheFirstOfATokenComeUp(t *testing.T) {
+	side := func(c v1beta1.ComponentType, desired, old, next int32) Member {
+		m := pooled(c, v1beta1.SurgeThenDrain, desired, 0, old+next, 0)
+		m.Token, m.Census.ByToken = "n", map[string]int32{"o": old, "n": next}
+		return m
+	}
+	zero := int32(0)
+	g := v1beta1.RolloutGroup{Components: []v1beta1.ComponentType{engine, decoder}, MaintainRatio: &v1beta1.MaintainRatio{Tolerance: &zero}}
+	for name, tc := range map[string]struct {
+		engine, decoder Member
+		start           int32
+	}{
+		"four engines and one of the new token, two decoders":   {side(engine, 4, 4, 1), side(decoder, 2, 2, 0), 1},
+		"no engine waits yet, and the decoder is not let ahead": {side(engine, 4, 4, 0), side(decoder, 2, 2, 1), 0},
+		"a second one is not needed":                            {side(engine, 4, 4, 1), side(decoder, 2, 2, 1), 0},
+	} {
+		in := Input{Members: []Member{tc.engine, tc.decoder}}
+		res := Result{Permits: map[v1beta1.ComponentType]Permit{engine: {}, decoder: {}}}
+		pairing(&res, in)
+		ratio(&res, in, &g)
+		if got := res.Permits[decoder].Starts.Left; got != tc.start {
+			t.Errorf("%s: %d decoders may start, want %d", name, got, tc.start)
+		}
+	}
 }
