@@ -50,3 +50,8 @@ func (s *InferenceServiceSpec) DeclaredMode(c ComponentType) DeploymentMode {
 func ReplicaName(service string, c ComponentType) string {
 	return service + "-" + string(c)
 }
+
+// RevisionServiceName is the Service that selects one revision of a component.
+func RevisionServiceName(service string, c ComponentType, hash string) string {
+	return ReplicaName(service, c) + "-rev-" + hash
+}

@@ -20,7 +20,7 @@ func Decide(w World) Decision {
 	}
 
 	// What a rollout may not know of: a service on its way out only drains.
-	in := rollout.Input{Now: w.Now, Seed: w.Seed, Service: w.Key.Name, SkipPairing: w.SkipPairing}
+	in := rollout.Input{Now: w.Now, Seed: w.Seed, Namespace: w.Key.Namespace, Service: w.Key.Name, Samples: w.Samples, Reach: w.Reach, SkipPairing: w.SkipPairing}
 	if w.Service != nil {
 		in.Generation = w.Service.Generation
 		in.Pause = rollout.PauseOf(w.Service.Annotations)
@@ -47,7 +47,7 @@ func Decide(w World) Decision {
 	wake(&out, run.Wake)
 	out.RemoveAnnotations = run.Consumed
 
-	out.Counts = run.Counts
+	out.Counts, out.Values, out.Samples = run.Counts, run.Values, run.Due
 	for _, c := range components {
 		permit := run.Permits[c.Type]
 		c.follow(permit)

@@ -23,7 +23,7 @@ func selector(service string, c v1beta1.ComponentType) map[string]string {
 
 // RevisionServiceName is the Service that selects one revision of a component.
 func RevisionServiceName(service string, c v1beta1.ComponentType, hash string) string {
-	return v1beta1.ReplicaName(service, c) + "-rev-" + hash
+	return v1beta1.RevisionServiceName(service, c, hash)
 }
 
 // wantedService is a Service as it should be: what it takes to compare it with the

@@ -10,6 +10,7 @@ import (
 
 	"ome.io/ome/api/keda"
 	"ome.io/ome/api/v1beta1"
+	"ome.io/ome/internal/core/analysis"
 	"ome.io/ome/internal/core/config"
 	"ome.io/ome/internal/core/instance"
 	"ome.io/ome/internal/core/revision"
@@ -45,6 +46,10 @@ type World struct {
 	// Lifecycle.ForceDelete.OverdueSlack, by name; nil for a node that is gone. It is
 	// filled only while force deletion is configured.
 	Nodes map[string]*corev1.Node
+	// Samples are the finished samples of metrics that were asked for, and Reach tells how
+	// far back a query looks.
+	Samples []analysis.Sample
+	Reach   func(query string) (time.Duration, error) `json:"-"`
 	// SettingsProblems say which operator settings have a bad value and what is used
 	// instead; empty when all are good.
 	SettingsProblems []string
@@ -165,6 +170,10 @@ type Decision struct {
 	Events            []Event
 	// Counts are counters to raise once Status is stored.
 	Counts []rollout.Count
+	// Values are what metrics were judged to be, for the same moment.
+	Values []rollout.MetricValue
+	// Samples are those to ask a metrics server for; asking twice is asking once.
+	Samples []analysis.Request
 	// Wake is when to look again even if nothing happens; zero means never.
 	Wake time.Time
 }

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ome.io/ome/api/v1beta1"
+	"ome.io/ome/internal/core/analysis"
 	"ome.io/ome/internal/core/instance"
 )
 
@@ -129,7 +130,7 @@ func (c *stepper) wait(short string) {
 	if c.st.StepEnteredTime != nil {
 		c.event(true, v1beta1.EventCanaryCapacityLost, "step %d of %d of the canary of %s waits for capacity again, and its timers start anew then: %s",
 			c.st.CurrentStep+1, len(c.plan.Steps), c.primary, short)
-		c.clearSamples()
+		c.st.StepEnteredTime = nil
 	}
 	c.phase = v1beta1.RolloutPending
 	if c.st.CapacityWaitSince == nil {
@@ -160,7 +161,8 @@ func (c *stepper) fail(reason v1beta1.CanaryFailureReason, detail string) {
 func (c *stepper) advance(why string) {
 	if !c.last() {
 		c.st.CurrentStep++
-		c.clearSamples()
+		c.st.StepEnteredTime = nil
+		analysis.Reset(&c.st)
 		c.phase = v1beta1.RolloutPending
 		c.event(false, v1beta1.EventCanaryStepAdvanced, "the canary of %s goes to step %d of %d (capacity %s): %s",
 			c.primary, c.st.CurrentStep+1, len(c.plan.Steps), c.plan.Steps[c.st.CurrentStep].Capacity.String(), why)
@@ -168,11 +170,7 @@ func (c *stepper) advance(why string) {
 		c.wake(c.in.Now)
 		return
 	}
-	delay := time.Duration(0)
-	if s := c.plan.ScaleDownDelaySeconds; s != nil && *s > 0 {
-		delay = time.Duration(*s) * time.Second
-	}
-	if due := c.st.StepEnteredTime.Add(delay); c.in.Now.Before(due) {
+	if due := c.st.StepEnteredTime.Add(c.delay()); c.in.Now.Before(due) {
 		c.wake(due)
 		return
 	}
@@ -182,10 +180,12 @@ func (c *stepper) advance(why string) {
 	c.count(CountCanaryComplete, "")
 }
 
-// clearSamples forgets what was measured at a step.
-func (c *stepper) clearSamples() {
-	c.st.StepEnteredTime, c.st.LastEvaluationTime, c.st.LastConclusiveEvaluationTime = nil, nil, nil
-	c.st.AnalysisFailedChecks, c.st.MetricResults = 0, nil
+// delay keeps a canary from completing for a while after its last step is ready.
+func (c *stepper) delay() time.Duration {
+	if s := c.plan.ScaleDownDelaySeconds; s != nil && *s > 0 {
+		return time.Duration(*s) * time.Second
+	}
+	return 0
 }
 
 // rollback sends every member back to its own stable revision.

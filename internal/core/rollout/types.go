@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"ome.io/ome/api/v1beta1"
+	"ome.io/ome/internal/core/analysis"
 	"ome.io/ome/internal/core/instance"
 )
 
@@ -69,8 +70,8 @@ type Member struct {
 type Input struct {
 	Now time.Time
 	// Seed makes the ID of a new run unique.
-	Seed    string
-	Service string
+	Seed               string
+	Namespace, Service string
 	// Generation is the service's; every status this pass writes reflects it.
 	Generation int64
 	Pause      Pause
@@ -89,6 +90,10 @@ type Input struct {
 	// setting; 0 is no timeout.
 	ReadyTimeout        string
 	DefaultReadyTimeout time.Duration
+	// Samples are the finished samples of metrics that the shell has; Reach tells how far
+	// back a query looks.
+	Samples []analysis.Sample
+	Reach   func(query string) (time.Duration, error)
 	// SkipPairing lets a token change drain what still pairs (the lab's control).
 	SkipPairing bool
 }
@@ -127,6 +132,12 @@ const (
 	CountGroupTransition CountKind = "GroupTransition"
 )
 
+// MetricValue is what a metric of an analysis last came to; empty when nothing did.
+type MetricValue struct {
+	Component     v1beta1.ComponentType
+	Metric, Value string
+}
+
 // Count is one step of a counter. The shell takes it once the pass is stored.
 type Count struct {
 	Kind      CountKind
@@ -148,6 +159,9 @@ type Result struct {
 	Canaries map[v1beta1.ComponentType]Canary
 	Events   []instance.Event
 	Counts   []Count
+	// Due are the samples to ask the metrics server for; Values what samples measured.
+	Due    []analysis.Request
+	Values []MetricValue
 	// Consumed are the service's mailboxes that this pass answered, by annotation and value.
 	Consumed map[string]string
 	// Wake is when a soak ends.
