@@ -18,8 +18,6 @@ const (
 // state is a replica that waits for something, and how it came to that.
 type state struct {
 	name string
-	// retries are the settings from here on.
-	retries string
 	// engine holds fields of the engine, in YAML flow style, and first the image tag that it starts with.
 	engine, first string
 	// then makes it wait.
@@ -30,6 +28,7 @@ type state struct {
 
 // TestDescribe keeps what `kubectl describe` says about a replica that waits: for what, why, and what ends it when.
 func TestDescribe(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	for _, f := range []string{"model", "runtime"} {
 		l.must("kubectl apply -f config/samples/" + f + ".yaml")
@@ -39,36 +38,65 @@ func TestDescribe(t *testing.T) {
 	image := func(tag string) func(*lab, state) {
 		return func(l *lab, s state) { l.chat(s, 2, tag) }
 	}
-	for _, s := range []state{
-		{name: "surging", retries: longRetries, engine: surge, first: "v1", then: image("v2-start30m"),
-			shows: []string{"Step: Surge", "Ready Replicas: 2"}},
-		{name: "unschedulable", retries: longRetries, first: "v1", then: image("v2"),
-			engine: surge + `, runner: {resources: {limits: {nvidia.com/gpu: "4"}}}, nodeSelector: {topology.kubernetes.io/zone: lab-a}`,
+	// The text names a node.
+	const here = "nodeSelector: {topology.kubernetes.io/zone: lab-a}"
+	held := state{name: "held", engine: surge, first: "v1", then: image("v2-unpullable"), shows: []string{"State: Held", "Gate: Held"}}
+	backoff := state{name: "backoff", engine: surge, first: "v1", then: image("v2-unpullable"), shows: []string{"State: Backoff", "Gate: RetryBlock"}}
+	states := []state{
+		held, backoff,
+		{name: "surging", engine: surge, first: "v1", then: image("v2-start30m"), shows: []string{"Step: Surge", "Ready Replicas: 2"}},
+		{name: "unschedulable", first: "v1", then: image("v2"),
+			engine: surge + `, runner: {resources: {limits: {nvidia.com/gpu: "4"}}}, ` + here,
 			shows:  []string{"Waiting: Unschedulable"}},
-		{name: "backoff", retries: longRetries, engine: surge, first: "v1", then: image("v2-unpullable"),
-			shows: []string{"State: Backoff", "Gate: RetryBlock"}},
-		{name: "paused", retries: longRetries, engine: surge, first: "v1", then: func(l *lab, s state) {
+		{name: "paused", engine: surge, first: "v1", then: func(l *lab, s state) {
 			// It holds the old pod in rotation once the new one is up.
-			l.chat(s, 2, "v2-start20s")
+			l.chat(s, 2, "v2-start30m")
 			l.eventually("paused: the surge begins", func() error { return l.shows(s, "Step: Surge") })
 			l.must("kubectl annotate isvc chat -n paused ome.io/rollout-paused=true")
-		}, shows: []string{"Waiting: Paused"}},
-		{name: "drain-overdue", retries: longRetries, engine: surge[:len(surge)-1] + ", instanceReadyTimeout: 15s}, terminationGracePeriodSeconds: 1800",
+			l.eventually("paused: the pause is seen", func() error {
+				if text := l.describe(s); !strings.Contains(text, "; paused until ") {
+					return errors.New(text)
+				}
+				return nil
+			})
+			l.listen(s.name)
+		}, shows: []string{"Waiting: Paused", "Serving Pod Count: 2"}},
+		{name: "drain-overdue", engine: surge[:len(surge)-1] + ", instanceReadyTimeout: 15s}, terminationGracePeriodSeconds: 1800, " + here,
 			first: "v1-drain30m", then: func(l *lab, s state) { l.chat(s, 1, s.first) },
 			shows: []string{"Reason: DrainsOverdue"}},
-		{name: "held", retries: shortRetries, engine: surge, first: "v1", then: image("v2-unpullable"),
-			shows: []string{"State: Held", "Gate: Held"}},
-	} {
-		t.Run(s.name, func(t *testing.T) {
-			l := l.with(t)
-			l.must("kubectl create namespace " + s.name)
-			l.stdin("kubectl apply -f -", fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {namespace: ome, name: inferenceservice-config}\ndata: {lifecycle: %q}\n", s.retries))
-			l.chat(s, 2, s.first)
-			l.must("kubectl wait isvc chat -n " + s.name + " --for=condition=Ready --timeout=4m")
+	}
+	for _, s := range states {
+		l.must("kubectl create namespace " + s.name)
+		l.chat(s, 2, s.first)
+	}
+	for _, s := range states {
+		l.must("kubectl wait isvc chat -n " + s.name + " --for=condition=Ready --timeout=4m")
+	}
+
+	// Three attempts in a row need short waits and one that is looked at a long one, so the second begins when the first
+	// is over; what the others wait for has no part in that.
+	l.settings(shortRetries)
+	for _, s := range states {
+		if s.name != backoff.name {
 			s.then(l, s)
+		}
+	}
+	l.eventually(held.name, func() error { return l.shows(held, held.shows...) })
+	l.settings(longRetries)
+	backoff.then(l, backoff)
+	for _, s := range states {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			l := l.with(t)
 			l.compare("describe-"+s.name, l.still(s))
 		})
 	}
+}
+
+// settings writes the operator's settings.
+func (l *lab) settings(lifecycle string) {
+	l.t.Helper()
+	l.stdin("kubectl apply -f -", fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {namespace: ome, name: inferenceservice-config}\ndata: {lifecycle: %q}\n", lifecycle))
 }
 
 // chatRuntime serves with engines alone. Its pods stop at once.
@@ -133,7 +161,7 @@ const hush = 17 * time.Second
 func (l *lab) still(s state) (text string) {
 	l.t.Helper()
 	since := time.Now()
-	l.eventually(s.name, func() error {
+	l.every(time.Second, s.name, func() error {
 		if now := same(l.describe(s)); now != text {
 			text, since = now, time.Now()
 		}

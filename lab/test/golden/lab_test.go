@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -18,6 +19,17 @@ import (
 
 // patience with any one thing that has to happen. The machine may be busy with other tests.
 const patience = 5 * time.Minute
+
+// TestMain lets all cases wait at one time, whatever the number of cores: that is nearly all they do.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
+		if err := f.Value.Set("16"); err != nil {
+			panic(err)
+		}
+	}
+	os.Exit(m.Run())
+}
 
 // lab is a running lab and the shell of a person who works on it, in the root of the checkout.
 type lab struct {
@@ -121,6 +133,11 @@ func (l *lab) text(command string) string {
 // eventually looks until there is nothing to complain about.
 func (l *lab) eventually(what string, look func() error) {
 	l.t.Helper()
+	l.every(200*time.Millisecond, what, look)
+}
+
+func (l *lab) every(interval time.Duration, what string, look func() error) {
+	l.t.Helper()
 	deadline := time.Now().Add(patience)
 	var complaints []string
 	for {
@@ -135,8 +152,14 @@ func (l *lab) eventually(what string, look func() error) {
 			l.t.Fatalf("%s: not within %s. One after the other:\n%s\n%s", what, patience, strings.Join(complaints, "\n"),
 				l.text("kubectl get isvc,irep,pods -A; kubectl get events -A | tail -40"))
 		}
-		time.Sleep(200 * time.Millisecond) // between two looks
+		time.Sleep(interval) // between two looks
 	}
+}
+
+// listen has the servers that take long to start get ready.
+func (l *lab) listen(ns string) {
+	l.t.Helper()
+	l.must("kubectl annotate pods --all -n " + ns + " lab.ome.io/behaviour=start0s")
 }
 
 // read decodes what a kubectl command prints as JSON.
