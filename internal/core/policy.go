@@ -43,7 +43,12 @@ func (c *component) policy(w *World, permit rollout.Permit, in *instance.Input) 
 	if in.Strategy != v1beta1.SurgeThenDrain {
 		in.MaxSurge = 0
 	}
-	in.MaxSurge, in.MaxUnavailable = min(in.MaxSurge, permit.MaxSurge), min(in.MaxUnavailable, permit.MaxUnavailable)
+	if permit.MaxSurge < in.MaxSurge {
+		in.MaxSurge, in.SurgeField = permit.MaxSurge, permit.BudgetField
+	}
+	if permit.MaxUnavailable < in.MaxUnavailable {
+		in.MaxUnavailable, in.UnavailableField = permit.MaxUnavailable, permit.BudgetField
+	}
 	in.Starts, in.Drains = permit.Starts, permit.Drains
 	in.RestartPolicy = l.RestartPolicy
 	in.ReadyTimeout = c.readyTimeout(w)

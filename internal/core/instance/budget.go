@@ -167,7 +167,7 @@ func (d *decider) out() (n int32) {
 func (d *decider) unavailableHold(used int32) *Hold {
 	reason := fmt.Sprintf("per-Component unavailability budget %d exhausted (would become %d)", d.in.MaxUnavailable, used+1)
 	if d.in.MaxUnavailable == 0 {
-		reason += "; with lifecycle.updateStrategy.rollingUpdate.maxUnavailable: 0 "
+		reason += "; with " + fieldOr(d.in.UnavailableField) + ".maxUnavailable: 0 "
 		if d.in.Strategy == v1beta1.SurgeThenDrain || d.in.Strategy == "" {
 			reason += "no crash loop is repaired: raise it to 1 or more"
 		} else {
@@ -184,11 +184,19 @@ func (d *decider) unavailableHold(used int32) *Hold {
 	return &Hold{Gate: v1beta1.GateBudget, Reason: reason}
 }
 
+// fieldOr is where a budget was set.
+func fieldOr(field string) string {
+	if field == "" {
+		return "lifecycle.updateStrategy.rollingUpdate"
+	}
+	return field
+}
+
 // budgetHold words the denial, naming a pod that holds a slot when there is one.
 func (d *decider) budgetHold(used int32) *Hold {
 	reason := fmt.Sprintf("per-Component surge budget %d exhausted (would become %d)", d.in.MaxSurge, used+1)
 	if d.in.MaxSurge == 0 {
-		reason += "; with lifecycle.updateStrategy.rollingUpdate.maxSurge: 0 the strategy SurgeThenDrain can move nothing: raise it to 1 or more, or use RecreatePod"
+		reason += "; with " + fieldOr(d.in.SurgeField) + ".maxSurge: 0 the strategy SurgeThenDrain can move nothing: raise it to 1 or more, or use RecreatePod"
 	}
 	var terminating, extra *pod
 	for i := range d.rows {

@@ -130,7 +130,10 @@ func TestMaxUnavailable(t *testing.T) {
 			w.target("b")
 			w.settle()
 			w.rows("0 Ready a")
-			w.holds(v1beta1.GateBudget, "unavailability budget 0 exhausted (would become 1)", "rollingUpdate.maxUnavailable: 0", string(s), "raise it to 1 or more", "SurgeThenDrain")
+			w.holds(v1beta1.GateBudget, "unavailability budget 0 exhausted (would become 1)", "lifecycle.updateStrategy.rollingUpdate.maxUnavailable: 0", string(s), "raise it to 1 or more", "SurgeThenDrain")
+			w.in.UnavailableField = "spec.rollout.groups[0].rollingUpdate"
+			w.settle()
+			w.holds(v1beta1.GateBudget, "with spec.rollout.groups[0].rollingUpdate.maxUnavailable: 0 the strategy "+string(s))
 		})
 		t.Run("one by one under "+string(s), func(t *testing.T) {
 			w := started(t, 3)

@@ -55,6 +55,9 @@ type Input struct {
 	// MaxUnavailable is the number of Instances that may be out for an update or a
 	// restart at one time. Every other strategy reads it; NoBudget means no limit.
 	MaxUnavailable int32
+	// SurgeField and UnavailableField are where a person finds the two; empty for the
+	// component's own.
+	SurgeField, UnavailableField string
 	// Partition is the number of Instances kept on the revision they run.
 	Partition int32
 	// RestartPolicy says whether a restarted container restarts its whole Instance.

@@ -1,6 +1,8 @@
 package rollout
 
 import (
+	"fmt"
+
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"ome.io/ome/api/v1beta1"
@@ -10,19 +12,20 @@ import (
 
 // budgets caps how many Instances of each member move at one time. A blue-green member
 // moves a quarter of its replicas; a rolling-update member what the group sets.
-func budgets(res *Result, in Input, g *v1beta1.RolloutGroup) {
+func budgets(res *Result, in Input, g *v1beta1.RolloutGroup, index int) {
 	for _, c := range g.Components {
 		m := in.member(c)
 		if m == nil || g.Canary != nil {
 			continue
 		}
 		surge := plan.BlueGreenBudget(m.Desired)
-		unavailable := surge
+		unavailable, field := surge, ""
 		if r := g.RollingUpdate; r != nil {
+			field = fmt.Sprintf("spec.rollout.groups[%d].rollingUpdate", index)
 			surge, unavailable = resolved(r.MaxSurge, m.Desired), resolved(r.MaxUnavailable, m.Desired)
 		}
 		res.change(c, func(p *Permit) {
-			p.MaxSurge = min(p.MaxSurge, surge)
+			p.MaxSurge, p.BudgetField = min(p.MaxSurge, surge), field
 			if m.Strategy != v1beta1.SurgeThenDrain {
 				p.MaxUnavailable = min(p.MaxUnavailable, unavailable)
 			}

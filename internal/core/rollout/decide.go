@@ -208,7 +208,7 @@ func permit(res *Result, in Input, live plan.Resolution) {
 	pairing(res, in) // before the ratio, which has to know whose drains wait for a pair
 	for _, u := range plan.Units(groups) {
 		for _, i := range u.Groups {
-			budgets(res, in, &groups[i])
+			budgets(res, in, &groups[i], i)
 			if groups[i].MaintainRatio != nil && run != nil {
 				ratio(res, in, &groups[i])
 			}

@@ -105,6 +105,8 @@ type Permit struct {
 	// MaxSurge and MaxUnavailable are the group's ceilings for the component, in
 	// Instances; instance.NoBudget where it has none.
 	MaxSurge, MaxUnavailable int32
+	// BudgetField is where a person set the two; empty for what nobody set.
+	BudgetField string
 	// Starts and Drains bound what may begin in this pass; nil is no bound.
 	Starts, Drains *instance.Quota
 	// Partition keeps that many Instances on the revision they run; nil leaves it to the
