@@ -235,6 +235,48 @@ func TestContractRollingUpdate(t *testing.T) {
 	}
 }
 
+// A budget of zero stops what reads it, and the hold names the field that does it.
+func TestContractZeroBudgets(t *testing.T) {
+	zero := new(intstr.FromInt32(0))
+	for name, tc := range map[string]struct {
+		strategy v1beta1.UpdateStrategyType
+		budget   v1beta1.GroupRollingUpdate
+		want     string
+	}{
+		"maxUnavailable of zero under RecreatePod": {v1beta1.RecreatePod, v1beta1.GroupRollingUpdate{MaxUnavailable: zero},
+			"spec.rollout.groups[0].rollingUpdate.maxUnavailable: 0 the strategy RecreatePod can move nothing"},
+		"maxSurge of zero under SurgeThenDrain": {v1beta1.SurgeThenDrain, v1beta1.GroupRollingUpdate{MaxSurge: zero},
+			"spec.rollout.groups[0].rollingUpdate.maxSurge: 0 the strategy SurgeThenDrain can move nothing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			spec := together()
+			spec.Groups[0].RollingUpdate = &tc.budget
+			pieces := map[v1beta1.ComponentType]Piece{}
+			for _, kind := range []v1beta1.ComponentType{engine, decoder} {
+				pieces[kind] = Piece{Image: "v1", Replicas: 2, MaxSurge: intstr.FromString("25%"), Strategy: tc.strategy}
+			}
+			c := New(pieces, spec)
+			for _, image := range []string{"v1", "v2"} {
+				c.SetImage(engine, image)
+				c.SetImage(decoder, image)
+				if err := c.Settle(2000); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, kind := range []v1beta1.ComponentType{engine, decoder} {
+				if got := holdOf(c, kind); !strings.HasPrefix(got, "Budget: ") || !strings.Contains(got, tc.want) {
+					t.Errorf("%s: %q does not say %q", kind, got, tc.want)
+				}
+			}
+			for _, p := range c.Pods() {
+				if p.Spec.Containers[0].Image != "v1" {
+					t.Errorf("%s runs %s", p.Name, p.Spec.Containers[0].Image)
+				}
+			}
+		})
+	}
+}
+
 func TestContractRatio(t *testing.T) {
 	spec := together()
 	spec.Groups[0].MaintainRatio = &v1beta1.MaintainRatio{}

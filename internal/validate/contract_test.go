@@ -91,6 +91,8 @@ func TestContractAdmission(t *testing.T) {
 		}), want: []string{g0 + ".components[0] CoordinationRequiresOMENative"}},
 		{name: "a canary without OMENative has a code of its own", change: both(native(), groups(canaryGroup(engine, decoder))),
 			want: []string{g0 + ".components[0] CanaryRequiresOMENative", g0 + ".components[1] CanaryRequiresOMENative"}},
+		{name: "a canary that names the engine names the decoder too", change: groups(canaryGroup(engine)), want: []string{g0 + ".components CanaryInvalid"}},
+		{name: "a canary that names the decoder names the engine too", change: groups(canaryGroup(decoder)), want: []string{g0 + ".components CanaryInvalid"}},
 
 		{name: "a component that is none", change: groups(group(engine, decoder, "encoder")), want: []string{g0 + ".components[2] InvalidComponentInCoordinationGroup"}},
 		{name: "a component that the service does not declare", change: func(s *v1beta1.InferenceService) { s.Spec.Decoder = nil },
