@@ -4,6 +4,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// ConditionInUse of a RolloutPolicy is True while a group refers to it. The other condition is
+// ConditionReady.
+const ConditionInUse = "InUse"
+
+// Reasons of a RolloutPolicy's conditions. Ready may also be True with ReasonProviderUnbound: the
+// body is right, and names a metric provider that this cluster hasn't bound.
+const (
+	ReasonBodyValid   = "BodyValid"
+	ReasonBodyInvalid = "BodyInvalid"
+	ReasonAttached    = "Attached"
+	ReasonNoConsumers = "NoConsumers"
+)
+
 // RolloutPolicySpec is one progression, in the form that a group writes inline.
 //
 // +kubebuilder:validation:XValidation:rule="(has(self.canary) ? 1 : 0) + (has(self.blueGreen) ? 1 : 0) + (has(self.rollingUpdate) ? 1 : 0) == 1",message="exactly one of canary, blueGreen, or rollingUpdate must be set"

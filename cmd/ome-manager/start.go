@@ -58,7 +58,11 @@ func start(ctx context.Context, o *options, stderr io.Writer) error {
 		return fmt.Errorf("manager: %w", err)
 	}
 
-	settings := controller.Options{Namespace: o.namespace, Workers: o.workers, SkipDrain: o.skipDrain, SkipPairing: o.skipPairing}
+	policies, err := controller.PoliciesServed(ctx, mgr.GetRESTMapper(), log)
+	if err != nil {
+		return nil // told to stop
+	}
+	settings := controller.Options{PoliciesServed: policies, Namespace: o.namespace, Workers: o.workers, SkipDrain: o.skipDrain, SkipPairing: o.skipPairing}
 	if o.crash != nil {
 		settings.Wrap = o.crash.Wrap
 	}
@@ -66,7 +70,7 @@ func start(ctx context.Context, o *options, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := addWebhooks(mgr, o); err != nil {
+	if err := addWebhooks(ctx, mgr, o, policies); err != nil {
 		return err
 	}
 	if err := addProbes(mgr, o, hooks, c); err != nil {
@@ -82,11 +86,16 @@ func start(ctx context.Context, o *options, stderr io.Writer) error {
 	return mgr.Start(ctx)
 }
 
-func addWebhooks(mgr ctrl.Manager, o *options) error {
+func addWebhooks(ctx context.Context, mgr ctrl.Manager, o *options, policies bool) error {
 	if o.webhookPort == 0 {
 		return nil
 	}
-	options := omewebhook.Options{ManagerUser: o.managerUser, KEDAServed: controller.KEDAServed(mgr.GetRESTMapper())}
+	stored, err := controller.StoredSettings(ctx, mgr.GetAPIReader(), o.namespace, mgr.GetLogger())
+	if err != nil {
+		return nil // told to stop
+	}
+	options := omewebhook.Options{ManagerUser: o.managerUser, KEDAServed: controller.KEDAServed(mgr.GetRESTMapper()),
+		PoliciesServed: policies, MaxPlanBytes: stored.Rollout.MaxPinnedPlanBytes}
 	if options.ManagerUser == "" {
 		options.ManagerUser = omewebhook.ManagerUser(o.namespace)
 	}

@@ -67,7 +67,16 @@ func installRights(cfg *rest.Config) error {
 	if err := c.Create(context.Background(), namespaceNamed("ome")); err != nil {
 		return err
 	}
-	f, err := os.Open(filepath.Join(testenv.Root(), "config", "rbac", "manager.yaml"))
+	return installFrom(cfg, filepath.Join(testenv.Root(), "config", "rbac", "manager.yaml"))
+}
+
+// installFrom creates the objects of a file.
+func installFrom(cfg *rest.Config, path string) error {
+	c, err := client.New(cfg, client.Options{})
+	if err != nil {
+		return err
+	}
+	f, err := os.Open(path)
 	if err != nil {
 		return err
 	}

@@ -38,7 +38,7 @@ func keyEvents(s stores, k kind, q queue) toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerFuncs{
 		AddFunc: add,
 		UpdateFunc: func(before, after any) {
-			if k == kindScaler && sameScaler(before, after) {
+			if k == kindScaler && sameScaler(before, after) || k == kindPolicy && samePolicy(before, after) {
 				return
 			}
 			// The queue holds a key once, however often it is added.
@@ -72,6 +72,8 @@ func keysOf(s stores, k kind, obj any) []types.NamespacedName {
 		return users(s, byRuntime, localRef(o.GetNamespace(), o.GetName()))
 	case kindClusterRuntime:
 		return users(s, byRuntime, clusterRef(o.GetName()))
+	case kindPolicy:
+		return users(s, byPolicy, localRef(o.GetNamespace(), o.GetName()))
 	case kindModel:
 		return users(s, byModel, localRef(o.GetNamespace(), o.GetName()))
 	case kindClusterModel:

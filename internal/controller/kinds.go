@@ -2,6 +2,7 @@ package controller
 
 import (
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -15,6 +16,7 @@ import (
 
 	"ome.io/ome/api/keda"
 	"ome.io/ome/api/v1beta1"
+	"ome.io/ome/internal/core/plan"
 )
 
 // kind is a watched kind.
@@ -35,6 +37,8 @@ const (
 	kindConfigMap      kind = "ConfigMap"
 	// kindScaledObject is watched only where the cluster serves it.
 	kindScaledObject kind = keda.ScaledObjectKind
+	// kindPolicy is watched only where the manager found it when it started.
+	kindPolicy kind = "RolloutPolicy"
 )
 
 // kinds are the kinds that every cluster serves, in the order their caches are waited for.
@@ -62,6 +66,8 @@ func newObject(k kind) client.Object {
 		return &autoscalingv2.HorizontalPodAutoscaler{}
 	case kindScaledObject:
 		return &keda.ScaledObject{}
+	case kindPolicy:
+		return &v1beta1.RolloutPolicy{}
 	case kindRuntime:
 		return &v1beta1.ServingRuntime{}
 	case kindClusterRuntime:
@@ -95,6 +101,8 @@ func kindOf(obj client.Object) kind {
 		return kindScaler
 	case *keda.ScaledObject:
 		return kindScaledObject
+	case *v1beta1.RolloutPolicy:
+		return kindPolicy
 	case *v1beta1.ServingRuntime:
 		return kindRuntime
 	case *v1beta1.ClusterServingRuntime:
@@ -125,6 +133,7 @@ const (
 	byService = "byService"
 	byRuntime = "byRuntime"
 	byModel   = "byModel"
+	byPolicy  = "byPolicy"
 )
 
 // serviceLabelIndex finds objects by the service that their label names.
@@ -175,10 +184,25 @@ func modelIndex(obj any) ([]string, error) {
 	return []string{clusterRef(ref.Name), localRef(s.Namespace, ref.Name)}, nil
 }
 
+// policyIndex finds services by the policies that their groups refer to.
+func policyIndex(obj any) ([]string, error) {
+	s, ok := obj.(*v1beta1.InferenceService)
+	if !ok {
+		return nil, nil
+	}
+	var refs []string
+	for _, name := range plan.PolicyNames(s.Spec.Rollout) {
+		if ref := localRef(s.Namespace, name); !slices.Contains(refs, ref) {
+			refs = append(refs, ref)
+		}
+	}
+	return refs, nil
+}
+
 func indexersOf(k kind) toolscache.Indexers {
 	switch k {
 	case kindService:
-		return toolscache.Indexers{byRuntime: runtimeIndex, byModel: modelIndex}
+		return toolscache.Indexers{byRuntime: runtimeIndex, byModel: modelIndex, byPolicy: policyIndex}
 	case kindReplica:
 		return toolscache.Indexers{byService: parentIndex}
 	case kindPod, kindRevision, kindCoreService, kindSlice, kindScaler, kindScaledObject:

@@ -84,6 +84,7 @@ func (r *reconciler) pass(ctx context.Context, key types.NamespacedName) (time.D
 	set, problems := r.settings.get(r.stores)
 	world := snapshot(r.stores, key, set, &state.templates, now)
 	world.SettingsProblems = problems
+	world.Policies = state.policies.of(r.stores, world.Service, set)
 	if world.Service == nil && len(world.Components) == 0 && len(world.Services) == 0 {
 		r.states.forget(key)
 		metrics.Forget(key.Namespace, key.Name)

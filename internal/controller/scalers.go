@@ -46,13 +46,17 @@ func hasScaledObjects(mapper meta.RESTMapper) (bool, error) {
 
 // watchedKinds are the kinds to watch: KEDA's too where it is served. It asks until it
 // gets an answer.
-func watchedKinds(ctx context.Context, mapper meta.RESTMapper, log logr.Logger) ([]kind, error) {
+func watchedKinds(ctx context.Context, mapper meta.RESTMapper, policies bool, log logr.Logger) ([]kind, error) {
+	kinds := slices.Clone(kinds)
+	if policies {
+		kinds = append(kinds, kindPolicy)
+	}
 	for {
 		served, err := hasScaledObjects(mapper)
 		switch {
 		case err == nil && served:
 			log.Info("KEDA is here: class KEDA makes ScaledObjects")
-			return append(slices.Clone(kinds), kindScaledObject), nil
+			return append(kinds, kindScaledObject), nil
 		case err == nil:
 			log.Info("no CRD " + keda.ScaledObjectCRD + ": class KEDA is refused until KEDA is installed and this manager restarted")
 			return kinds, nil

@@ -34,6 +34,9 @@ type Options struct {
 	Namespace string
 	// Workers is the number of services worked on at one time.
 	Workers int
+	// PoliciesServed is true when the cluster had RolloutPolicies as the manager started;
+	// ask PoliciesServed.
+	PoliciesServed bool
 	// SkipDrain is the lab's negative control: pods go without leaving rotation first.
 	SkipDrain bool
 	// SkipPairing is another: no drain waits for a pair of engine and decoder.
@@ -101,7 +104,7 @@ func (c *Controller) Start(ctx context.Context) error {
 		return fmt.Errorf("client: %w", err)
 	}
 	latest := latestVersion(direct, c.mgr.GetScheme(), c.options.Namespace)
-	watch, err := watchedKinds(ctx, c.mgr.GetRESTMapper(), log)
+	watch, err := watchedKinds(ctx, c.mgr.GetRESTMapper(), c.options.PoliciesServed, log)
 	if err != nil {
 		return nil // told to stop
 	}
@@ -226,7 +229,17 @@ func (c *Controller) runPasses(ctx context.Context, w *watched, direct client.Cl
 	if err := controller.Watch(feed); err != nil {
 		return err
 	}
-	return controller.Start(ctx)
+	if !c.options.PoliciesServed {
+		return controller.Start(ctx)
+	}
+	policies, err := c.policyController(w, r)
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return controller.Start(ctx) })
+	group.Go(func() error { return policies.Start(ctx) })
+	return group.Wait()
 }
 
 // settingsChanged runs beside the event handler, which must not wait for a write.

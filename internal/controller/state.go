@@ -32,6 +32,7 @@ const (
 type keyState struct {
 	fence     fence
 	templates templateCache
+	policies  policyCache
 
 	next      time.Time
 	conflicts int

@@ -38,6 +38,8 @@ const (
 	WriteReplicaAnnotation WriteKind = "replica-annotation"
 	WriteAnnotation        WriteKind = "annotation"
 	WriteSettings          WriteKind = "settings"
+	// WritePolicyStatus is of a RolloutPolicy, and no part of a pass over a service.
+	WritePolicyStatus WriteKind = "policy-status"
 )
 
 // WriteKinds lists the kinds of writes in the order of a pass.
@@ -46,6 +48,7 @@ func WriteKinds() []WriteKind {
 		WriteRevision, WriteServiceStatus, WriteReplica, WriteReplicaStatus,
 		WritePodCreate, WritePodGate, WritePodUpdate, WritePodDelete, WritePodForceDelete,
 		WriteService, WriteScaler, WriteReplicaAnnotation, WriteAnnotation, WriteSettings,
+		WritePolicyStatus,
 	}
 }
 

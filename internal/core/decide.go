@@ -40,11 +40,12 @@ func Decide(w World) Decision {
 			in.Members = append(in.Members, c.member())
 		}
 	}
-	live := plan.Resolve(in.Spec)
+	live := sources(&w).Resolve(in.Spec)
 	in.DefaultTolerance = w.Settings.Coordination.DefaultRatioTolerancePercent
 	takeCensus(&in, live, components)
 	run := rollout.Decide(in, live)
 	wake(&out, run.Wake)
+	wake(&out, lookAgain(&w, run.ParkReason))
 	out.RemoveAnnotations = run.Consumed
 
 	out.Counts, out.Values, out.Samples = run.Counts, run.Values, run.Due
@@ -88,7 +89,7 @@ func takeCensus(in *rollout.Input, live plan.Resolution, components []*component
 	for _, c := range components {
 		for i := range in.Members {
 			if m := &in.Members[i]; m.Component == c.Type && weighed[c.Type] && c.Replica != nil {
-				m.Census = instance.TakeCensus(c.rows, c.Pods, c.Replica.UID)
+				m.Census = instance.TakeCensus(c.rows, c.Pods, c.Replica.UID, c.Routed)
 			}
 		}
 	}

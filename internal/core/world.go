@@ -13,6 +13,7 @@ import (
 	"ome.io/ome/internal/core/analysis"
 	"ome.io/ome/internal/core/config"
 	"ome.io/ome/internal/core/instance"
+	"ome.io/ome/internal/core/plan"
 	"ome.io/ome/internal/core/revision"
 	"ome.io/ome/internal/core/rollout"
 )
@@ -32,6 +33,9 @@ type World struct {
 	Settings config.Settings
 	// Service is the InferenceService as read; nil when it does not exist.
 	Service *v1beta1.InferenceService
+	// Policies are the RolloutPolicies that the service refers to, by name; nil where the
+	// manager found no such kind when it started.
+	Policies map[string]plan.Policy
 	// Components are those the service declares in OMENative mode and those that
 	// still have a replica, in the order engine, decoder, router.
 	Components []Component

@@ -57,6 +57,7 @@ type settingsT = config.Settings
 
 // fields lists everything that is read, in the order problems are reported.
 var fields = concat(
+	analysisFields,
 	[]field{
 		newField("coordination", "defaultRatioTolerancePercent", func(s *settingsT) *int32 { return &s.Coordination.DefaultRatioTolerancePercent }, count(0, 100)),
 	},
@@ -104,9 +105,11 @@ var fields = concat(
 		budgetField("rawDeployment", func(s *settingsT) *config.DisruptionBudget { return &s.PodDisruptionBudget.RawDeployment }),
 		budgetField("omeNative", func(s *settingsT) *config.DisruptionBudget { return &s.PodDisruptionBudget.OMENative }),
 		newField("rollout", "defaultReadyTimeout", func(s *settingsT) *time.Duration { return &s.Rollout.DefaultReadyTimeout }, orOff(duration)),
-		newField("rollout", "maxPinnedPlanBytes", func(s *settingsT) *int32 { return &s.Rollout.MaxPinnedPlanBytes }, orOff(count(0, math.MaxInt32))),
 		newField("rollout", "maxConcurrentServices", func(s *settingsT) *int32 { return &s.Rollout.MaxConcurrentServices }, orOff(count(0, math.MaxInt32))),
 	),
+	[]field{
+		newField("rollout", "maxPinnedPlanBytes", func(s *settingsT) *int32 { return &s.Rollout.MaxPinnedPlanBytes }, orOff(count(0, math.MaxInt32))),
+	},
 )
 
 func strategyFields(component string, at func(*settingsT) *config.UpdateStrategy) []field {

@@ -44,6 +44,8 @@ func checkPolicyBody(r *Result, s *v1beta1.RolloutPolicySpec, opts Options) {
 		checkPair(r, "spec.rollingUpdate", s.RollingUpdate.MaxSurge, s.RollingUpdate.MaxUnavailable)
 	}
 	if s.Canary != nil {
+		// A group of any members may refer to it, so its queries may be about any of them.
+		checkCanary(r, "spec.canary", s.Canary, v1beta1.Components()...)
 		checkSharedCanary(r, s.Canary)
 	}
 	checkPlanSize(r, "spec", plan.GroupOfPolicy(s), opts)
@@ -52,6 +54,7 @@ func checkPolicyBody(r *Result, s *v1beta1.RolloutPolicySpec, opts Options) {
 // checkSharedCanary refuses what means something in one service only: a count of Instances, an
 // address and a Secret.
 func checkSharedCanary(r *Result, c *v1beta1.GroupCanary) {
+	const field = "spec.canary.prometheus"
 	analysed := false
 	for i := range c.Steps {
 		step := &c.Steps[i]
@@ -63,15 +66,15 @@ func checkSharedCanary(r *Result, c *v1beta1.GroupCanary) {
 	}
 	source := c.Prometheus
 	if source != nil && source.ServerAddress != "" {
-		r.refuse("", CodeRolloutPolicyInvalid, "spec.canary.prometheus.serverAddress is not allowed in a policy body; "+
+		r.refuseLine(field+".serverAddress", CodeRolloutPolicyInvalid, "spec.canary.prometheus.serverAddress is not allowed in a policy body; "+
 			"bind the server under metricProviders in the operator's settings and name it in providerRef")
 	}
 	if source != nil && source.AuthRef != nil {
-		r.refuse("", CodeRolloutPolicyInvalid, "spec.canary.prometheus.authRef is not allowed in a policy body; "+
+		r.refuseLine(field+".authRef", CodeRolloutPolicyInvalid, "spec.canary.prometheus.authRef is not allowed in a policy body; "+
 			"the Secret belongs to the binding under metricProviders in the operator's settings")
 	}
 	if analysed && (source == nil || source.ProviderRef == nil) {
-		r.refuse("", CodeRolloutPolicyInvalid, "spec.canary.prometheus.providerRef is required when any step declares analysis; "+
+		r.refuseLine(field+".providerRef", CodeRolloutPolicyInvalid, "spec.canary.prometheus.providerRef is required when any step declares analysis; "+
 			"name a server of metricProviders in the operator's settings")
 	}
 }

@@ -14,9 +14,9 @@ type Sources struct {
 	// Unread is set where nobody looks policies up: a group that takes its progression from
 	// one then has its shape, no digest, and parks nothing.
 	Unread bool
-	// Providers are the metric providers that are bound. Nil means that nobody looked, and
-	// then none is missed.
-	Providers map[string]bool
+	// Bound says whether a metric provider is bound. Nil means that nobody looked, and then
+	// none is missed.
+	Bound func(name string) bool
 }
 
 // Policy is a RolloutPolicy as it can be used.
@@ -97,11 +97,13 @@ func (from *Sources) shadowed(ref *v1beta1.RolloutPolicyRef) *v1beta1.ShadowedRo
 }
 
 // unbound is the metric provider that a canary needs and nobody has bound.
-func (from *Sources) unbound(c *v1beta1.GroupCanary) string {
-	if from.Providers == nil || c == nil || c.Prometheus == nil || c.Prometheus.ProviderRef == nil {
+func (from *Sources) unbound(c *v1beta1.GroupCanary) string { return unbound(c, from.Bound) }
+
+func unbound(c *v1beta1.GroupCanary, bound func(string) bool) string {
+	if bound == nil || c == nil || c.Prometheus == nil || c.Prometheus.ProviderRef == nil {
 		return ""
 	}
-	if name := c.Prometheus.ProviderRef.Name; !from.Providers[name] {
+	if name := c.Prometheus.ProviderRef.Name; !bound(name) {
 		return name
 	}
 	return ""

@@ -41,7 +41,7 @@ func bound(t *testing.T) Sources {
 		policies[name] = policyNamed(t, name, spec, "")
 	}
 	policies["broken"] = policyNamed(t, "broken", `{rollingUpdate: {maxSurge: 0, maxUnavailable: 0}}`, "spec.rollingUpdate: both are zero")
-	return Sources{Policies: policies, Providers: map[string]bool{"main": true}}
+	return Sources{Policies: policies, Bound: func(name string) bool { return name == "main" }}
 }
 
 func member(policy, progression string) string {
