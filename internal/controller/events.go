@@ -15,6 +15,7 @@ import (
 // events are best effort. Those of a component whose status could not be written
 // come with the pass that writes it.
 func (p *pass) events() {
+	p.counts()
 	for _, e := range p.decision.Events {
 		if e.Object == "" || p.committed[e.Object] {
 			p.record(e, e.Object)

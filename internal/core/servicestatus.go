@@ -39,7 +39,7 @@ func serviceStatus(w *World, components []*component, in rollout.Input, res roll
 	}
 	var events []Event
 	st.RolloutCoordination, events = rollout.Coordinate(in, res, live, st.RolloutCoordination, progress)
-	out.Events = append(out.Events, events...)
+	out.Events, out.Counts = append(out.Events, events...), append(out.Counts, rollout.Transitions(w.Service.Status.RolloutCoordination, st.RolloutCoordination)...)
 
 	next := make(map[v1beta1.ComponentType]v1beta1.ComponentStatus, len(components))
 	for _, c := range components {

@@ -52,7 +52,7 @@ type World struct {
 	Nodes map[string]*corev1.Node
 	// Samples are the finished samples of metrics that were asked for, and Reach tells how
 	// far back a query looks.
-	Samples []analysis.Sample
+	Samples []analysis.Sample                         `json:"-"`
 	Reach   func(query string) (time.Duration, error) `json:"-"`
 	// SettingsProblems say which operator settings have a bad value and what is used
 	// instead; empty when all are good.

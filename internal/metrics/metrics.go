@@ -153,6 +153,7 @@ func SettingsProblems(n int) { settingsProblems.Set(float64(n)) }
 
 // Forget drops the series of a service that is gone.
 func Forget(namespace, service string) {
+	forgetRollout(namespace, service)
 	for _, c := range v1beta1.Components() {
 		statusBytes.DeletePartialMatch(prometheus.Labels{"namespace": namespace, "name": v1beta1.ReplicaName(service, c)})
 	}

@@ -58,6 +58,20 @@ func Coordinate(in Input, res Result, live plan.Resolution, previous *v1beta1.Ro
 	return &v1beta1.RolloutCoordinationStatus{Groups: out}, events
 }
 
+// Transitions are the groups that came into another phase.
+func Transitions(previous, next *v1beta1.RolloutCoordinationStatus) (out []Count) {
+	if next == nil || next == previous {
+		return nil
+	}
+	for i := range next.Groups {
+		g := &next.Groups[i]
+		if groupNamed(previous, g.Name).Phase != g.Phase {
+			out = append(out, Count{Kind: CountGroupTransition, Group: g.Name, Label: string(g.Phase)})
+		}
+	}
+	return out
+}
+
 // coordinateUnit words one unit: a group, or the groups of a sequence as one.
 func coordinateUnit(in Input, run *v1beta1.RolloutRun, list []v1beta1.RolloutGroup, u plan.Unit, old v1beta1.CoordinationGroupStatus,
 	progress map[v1beta1.ComponentType]Progress) (v1beta1.CoordinationGroupStatus, *instance.Event) {

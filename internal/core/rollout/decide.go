@@ -146,6 +146,9 @@ func openRun(res *Result, in *Input, live plan.Resolution) {
 	res.Status.ActiveRun = run
 	clampAll(in, plan.GroupsOf(run.Plan))
 	res.Events = append(res.Events, instance.Event{Reason: v1beta1.EventRolloutRunOpened, Message: "run " + run.RunID + " opened"})
+	for i := range run.Plan.Groups {
+		tellBypass(res, in, run, &run.Plan.Groups[i].Group, i)
+	}
 }
 
 // stableOf is what the member goes back to. A canary under way remembers it: at its last

@@ -36,7 +36,7 @@ func ratio(res *Result, in Input, g *v1beta1.RolloutGroup) {
 	for _, c := range g.Components {
 		if m := in.member(c); m != nil && m.Desired > 0 && !m.Unreadable {
 			p := &pool{Member: m, serving: int64(m.Census.Serving), coming: int64(m.Census.Coming), mayDrain: m.Census.Pairs,
-				skips: m.Strategy == v1beta1.InPlaceIfPossible || m.Strategy == v1beta1.InPlaceOnly}
+				skips: skipsRatio(m.Strategy)}
 			if q := res.Permits[c].Drains; q != nil && q.Left < p.mayDrain {
 				p.mayDrain, p.unpaired = q.Left, true
 			}
@@ -263,4 +263,23 @@ func (p *pool) needed(pools []*pool, n int64, escape bool) (most int64) {
 		most = max(most, percent)
 	}
 	return most
+}
+
+// skipsRatio is true for what changes Instances in place: they keep their pods.
+func skipsRatio(s v1beta1.UpdateStrategyType) bool {
+	return s == v1beta1.InPlaceIfPossible || s == v1beta1.InPlaceOnly
+}
+
+// tellBypass says once a run which members a ratio does not hold: what changes in place
+// keeps its pods.
+func tellBypass(res *Result, in *Input, run *v1beta1.RolloutRun, g *v1beta1.RolloutGroup, index int) {
+	if g.MaintainRatio == nil || len(g.Components) < 2 {
+		return
+	}
+	for _, c := range g.Components {
+		if m := in.member(c); m != nil && skipsRatio(m.Strategy) && changedIn(run, c) {
+			res.Events = append(res.Events, instance.Event{Reason: v1beta1.EventRatioGateBypassed,
+				Message: fmt.Sprintf("groups[%d].maintainRatio does not hold %s: its strategy %s changes Instances in place", index, c, m.Strategy)})
+		}
+	}
 }

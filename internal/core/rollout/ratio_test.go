@@ -5,10 +5,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"ome.io/ome/api/v1beta1"
 	"ome.io/ome/internal/core/instance"
+	"ome.io/ome/internal/core/plan"
 )
 
 // ratioPermits are the starts and drains that a ratio leaves engine and decoder.
@@ -190,5 +192,29 @@ func TestARatioLetsTheFirstOfATokenComeUp(t *testing.T) {
 		if got := res.Permits[decoder].Starts.Left; got != tc.start {
 			t.Errorf("%s: %d decoders may start, want %d", name, got, tc.start)
 		}
+	}
+}
+
+// A member that changes in place is told of once a run, when the run opens.
+func TestRatioBypassIsTold(t *testing.T) {
+	spec := pd()
+	spec.Groups[0].MaintainRatio = &v1beta1.MaintainRatio{}
+	e, d := member(engine, "a", "b"), member(decoder, "a", "b")
+	e.Strategy, d.Strategy = v1beta1.InPlaceIfPossible, v1beta1.SurgeThenDrain
+	in := Input{Now: t0, Seed: "000000000001", Service: "svc", Spec: spec, Members: []Member{e, d}}
+	live := plan.Resolve(spec)
+	var told []string
+	for range 3 {
+		res := Decide(in, live)
+		for _, ev := range res.Events {
+			if ev.Reason == v1beta1.EventRatioGateBypassed {
+				told = append(told, ev.Message)
+			}
+		}
+		in.Previous = res.Status
+	}
+	want := []string{"groups[0].maintainRatio does not hold engine: its strategy InPlaceIfPossible changes Instances in place"}
+	if diff := cmp.Diff(want, told); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
