@@ -104,10 +104,10 @@ var fields = concat(
 	notUsed(
 		budgetField("rawDeployment", func(s *settingsT) *config.DisruptionBudget { return &s.PodDisruptionBudget.RawDeployment }),
 		budgetField("omeNative", func(s *settingsT) *config.DisruptionBudget { return &s.PodDisruptionBudget.OMENative }),
-		newField("rollout", "defaultReadyTimeout", func(s *settingsT) *time.Duration { return &s.Rollout.DefaultReadyTimeout }, orOff(duration)),
 		newField("rollout", "maxConcurrentServices", func(s *settingsT) *int32 { return &s.Rollout.MaxConcurrentServices }, orOff(count(0, math.MaxInt32))),
 	),
 	[]field{
+		newField("rollout", "defaultReadyTimeout", func(s *settingsT) *time.Duration { return &s.Rollout.DefaultReadyTimeout }, orOff(duration)),
 		newField("rollout", "maxPinnedPlanBytes", func(s *settingsT) *int32 { return &s.Rollout.MaxPinnedPlanBytes }, orOff(count(0, math.MaxInt32))),
 	},
 )

@@ -45,6 +45,7 @@ func TestParse(t *testing.T) {
 				"podDisruptionBudget": `{"omeNative":{"minAvailable":2}}`,
 				"rollout":             `{"maxConcurrentServices":6}`,
 				"coordination":        `{"defaultRatioTolerancePercent":0}`,
+				"canaryAnalysis":      `{"bundledPrometheusAddress":"","defaultProvider":"main","queryTimeout":"2s","maxConcurrency":3,"cacheTTL":"1m","allowedServerAddresses":["*.monitoring.svc","127.0.0.0/8"]}`,
 			},
 			change: func(s *config.Settings) {
 				s.Lifecycle.InstanceReadyTimeout = 5 * time.Minute
@@ -64,6 +65,8 @@ func TestParse(t *testing.T) {
 				s.PodDisruptionBudget.OMENative = config.DisruptionBudget{MinAvailable: &two}
 				s.Rollout.MaxConcurrentServices = 6
 				s.Coordination.DefaultRatioTolerancePercent = 0
+				s.CanaryAnalysis = config.CanaryAnalysis{DefaultProvider: "main", QueryTimeout: 2 * time.Second, MaxConcurrency: 3,
+					CacheTTL: time.Minute, AllowedServerAddresses: []string{"*.monitoring.svc", "127.0.0.0/8"}}
 			},
 		},
 		"null turns a setting off": {
@@ -96,6 +99,17 @@ func TestParse(t *testing.T) {
 				s.Rollout.DefaultReadyTimeout = time.Minute
 			},
 			problems: []string{"lifecycle: not a JSON object: unexpected EOF; using the last good value"},
+		},
+		"bad values of the analysis keep its defaults": {
+			data: map[string]string{"canaryAnalysis": `{"bundledPrometheusAddress":"prom:9090","queryTimeout":"0s","maxConcurrency":0,"cacheTTL":null,"allowedServerAddresses":["http://prom"],"defaultProvider":7}`},
+			problems: []string{
+				`canaryAnalysis: bundledPrometheusAddress: "prom:9090": must be a URL such as http://prometheus.monitoring.svc:9090; using the last good value`,
+				`canaryAnalysis: defaultProvider: 7: must be a text; using the last good value`,
+				`canaryAnalysis: queryTimeout: "0s": must be above zero; using the last good value`,
+				`canaryAnalysis: maxConcurrency: 0: must be a whole number from 1 to 1000; using the last good value`,
+				`canaryAnalysis: cacheTTL: null: must be a duration with a unit, such as "30m"; using the last good value`,
+				`canaryAnalysis: allowedServerAddresses: ["http://prom"]: "http://prom" is neither a host pattern such as "*.monitoring.svc" nor a network such as "10.0.0.0/8"; using the last good value`,
+			},
 		},
 		"text after the object": {
 			data: map[string]string{"coordination": `{} {}`},

@@ -63,7 +63,7 @@ func TestHalfOfForceDelete(t *testing.T) {
 // names nobody selects is not used, and one that somebody reads must not be
 // called so.
 func TestUnusedIsTrue(t *testing.T) {
-	sources := productSources(t, "../core", "../render", "../controller")
+	sources := productSources(t, "../core", "../render", "../controller", "../prom")
 	for _, f := range fields {
 		path := configPath(f)
 		if path == nil {
@@ -143,6 +143,8 @@ func mark(v reflect.Value) {
 		}
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
 	case reflect.String:
 		v.SetString("x")
 	case reflect.Map:

@@ -14,8 +14,27 @@ type Settings struct {
 	PodDisruptionBudget PodDisruptionBudgets `json:"podDisruptionBudget"`
 	Rollout             Rollout              `json:"rollout"`
 	Coordination        Coordination         `json:"coordination"`
+	CanaryAnalysis      CanaryAnalysis       `json:"canaryAnalysis"`
 	// MetricProviders are the servers that a canary may name, by name.
 	MetricProviders map[string]MetricProvider `json:"metricProviders,omitempty"`
+}
+
+// CanaryAnalysis tunes how the metrics of canaries are asked for.
+type CanaryAnalysis struct {
+	// BundledPrometheusAddress is asked where a canary names no source and no default is bound.
+	BundledPrometheusAddress string `json:"bundledPrometheusAddress"`
+	// DefaultProvider is the one of MetricProviders that is asked where a canary names no source.
+	DefaultProvider string `json:"defaultProvider"`
+	// QueryTimeout bounds all queries of one sample together.
+	QueryTimeout time.Duration `json:"queryTimeout"`
+	// MaxConcurrency is the number of samples taken at one time.
+	MaxConcurrency int32 `json:"maxConcurrency"`
+	// CacheTTL is how long a finished sample waits to be judged.
+	CacheTTL time.Duration `json:"cacheTTL"`
+	// AllowedServerAddresses limits the addresses that a canary may name itself: host patterns such
+	// as *.monitoring.svc, and networks such as 10.0.0.0/8. Empty: any but those of the manager's own
+	// machine and link, which only a network in the list can open.
+	AllowedServerAddresses []string `json:"allowedServerAddresses,omitempty"`
 }
 
 // MetricProvider is a server that metrics are asked of.
@@ -230,5 +249,11 @@ func Default() Settings {
 		},
 		Rollout:      Rollout{DefaultReadyTimeout: 15 * time.Minute, MaxPinnedPlanBytes: 16384},
 		Coordination: Coordination{DefaultRatioTolerancePercent: 5},
+		CanaryAnalysis: CanaryAnalysis{
+			BundledPrometheusAddress: "http://ome-prometheus.ome.svc:9090",
+			QueryTimeout:             5 * time.Second,
+			MaxConcurrency:           8,
+			CacheTTL:                 2 * time.Minute,
+		},
 	}
 }
