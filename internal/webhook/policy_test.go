@@ -91,7 +91,7 @@ func testPolicies(t *testing.T, c *cluster) {
 	}
 	stop()
 	c.addPolicies(t)
-	c.serveAs(t, c.asManager(), Options{ManagerUser: ManagerUser("ome"), PoliciesServed: true, MaxPlanBytes: 256})
+	c.serveAs(t, c.asManager(), Options{ManagerUser: ManagerUser("ome"), PoliciesServed: true, MaxPlanBytes: 200})
 
 	var warned warnings
 	config := rest.CopyConfig(c.config)
@@ -142,7 +142,7 @@ func testPolicies(t *testing.T, c *cluster) {
 			"counted":   {`{canary: {steps: [{capacity: 1, traffic: 10}, {capacity: "100%", traffic: 100}]}}`, "(RolloutPolicyInvalid)"},
 			"addressed": {`{canary: {prometheus: {serverAddress: "http://p"}, steps: [{capacity: "100%", traffic: 100}]}}`, policy + "spec.canary.prometheus.serverAddress is not allowed in a policy body"},
 			"large": {`{canary: {steps: [{capacity: "10%", traffic: 10, pause: {}}, {capacity: "20%", traffic: 20, pause: {}}, {capacity: "30%", traffic: 30, pause: {}}, {capacity: "40%", traffic: 40, pause: {}}, {capacity: "100%", traffic: 100}]}}`,
-				"rollout.maxPinnedPlanBytes allows 256; use fewer steps or shorter queries (PlanTooLarge)"},
+				"rollout.maxPinnedPlanBytes allows 200; use fewer steps or shorter queries (PlanTooLarge)"},
 		} {
 			err := admin.Create(ctx, rolloutPolicy(t, name, tc.spec))
 			if (err == nil) != (tc.refusal == "") || err != nil && !strings.Contains(err.Error(), tc.refusal) {

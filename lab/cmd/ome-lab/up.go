@@ -59,6 +59,7 @@ func newUp(g *globals) *cobra.Command {
 	f.StringVar(&managerBin, "manager-bin", "", "path of ome-manager (default: beside this program)")
 	f.StringArrayVar(&o.ManagerFlags, "manager-flag", nil, "a flag for ome-manager, such as --manager-flag=--v=4; may be repeated")
 	f.StringVar(&o.Config, "config-dir", "", "directory with the product's crd, rbac and webhook manifests (default: config of the checkout)")
+	f.StringSliceVar(&o.Components, "components", nil, "what to add to the default installation, such as rolloutpolicy: folders of components in the config directory")
 	f.DurationVar(&o.NodeGrace, "node-grace", 5*time.Second, "how long a silent node counts as ready; longer on a busy machine")
 	f.BoolVar(&o.Audit, "audit", false, "write logs/audit.log, one JSON line for each request the API server answered")
 	return cmd

@@ -8,9 +8,11 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
 
 	"ome.io/ome/lab/internal/install"
@@ -21,7 +23,8 @@ import (
 // ManagerName is the component that runs ome-manager.
 const ManagerName = "ome-manager"
 
-// installProduct applies the CRDs and roles as shipped. Webhooks wait for the manager's port.
+// installProduct applies the CRDs and roles as shipped, with those of the components that were asked for. Webhooks wait
+// for the manager's port.
 func (s *supervisor) installProduct(ctx context.Context) error {
 	client, err := install.NewClient(s.adminKubeconfig().REST())
 	if err != nil {
@@ -34,6 +37,15 @@ func (s *supervisor) installProduct(ctx context.Context) error {
 			return err
 		}
 		objs = append(objs, found...)
+	}
+	components, err := install.Components(s.o.Config)
+	if err != nil {
+		return err
+	}
+	for _, c := range components {
+		if slices.Contains(s.o.Components, c.Name) {
+			objs = append(objs, c.Objects...)
+		}
 	}
 	return client.Apply(ctx, objs)
 }
@@ -90,7 +102,8 @@ func (s *supervisor) pointWebhooks(ctx context.Context, port int) ([]string, err
 	if err != nil {
 		return nil, err
 	}
-	urls, err := install.PointWebhooks(objs, "https://"+net.JoinHostPort("localhost", strconv.Itoa(port)), s.ca.Cert)
+	base := "https://" + net.JoinHostPort("localhost", strconv.Itoa(port))
+	urls, err := install.PointWebhooks(objs, base, s.ca.Cert)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +111,36 @@ func (s *supervisor) pointWebhooks(ctx context.Context, port int) ([]string, err
 	if err != nil {
 		return nil, err
 	}
-	return urls, client.Apply(ctx, objs)
+	if err := client.Apply(ctx, objs); err != nil {
+		return nil, err
+	}
+	more, err := s.pointComponents(ctx, client, base)
+	return append(urls, more...), err
+}
+
+// pointComponents does the same for the components that were asked for, and for those that somebody has applied since.
+func (s *supervisor) pointComponents(ctx context.Context, client *install.Client, base string) ([]string, error) {
+	components, err := install.Components(s.o.Config)
+	if err != nil {
+		return nil, err
+	}
+	var urls []string
+	for _, c := range components {
+		for _, hooks := range c.Webhooks {
+			called, err := install.PointWebhooks([]*unstructured.Unstructured{hooks}, base, s.ca.Cert)
+			if err != nil {
+				return nil, err
+			}
+			stored, err := client.SetWebhooks(ctx, hooks, slices.Contains(s.o.Components, c.Name))
+			if err != nil {
+				return nil, err
+			}
+			if stored {
+				urls = append(urls, called...)
+			}
+		}
+	}
+	return urls, nil
 }
 
 // webhooksAnswer checks the way the API server goes: the name, the lab's CA, the path. Any answer to an empty request

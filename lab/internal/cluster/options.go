@@ -9,11 +9,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"k8s.io/client-go/rest"
 
 	"ome.io/ome/lab/internal/binaries"
+	"ome.io/ome/lab/internal/install"
 	"ome.io/ome/lab/internal/metricsapi"
 )
 
@@ -26,6 +28,8 @@ type Options struct {
 	ManagerFlags []string `json:"managerFlags,omitempty"`
 	// Config holds the product's crd, rbac and webhook directories.
 	Config string `json:"config"`
+	// Components are added to the default installation, by the names of their folders in Config/components.
+	Components []string `json:"components,omitempty"`
 	// NodeGrace is how long a silent node counts as ready.
 	NodeGrace time.Duration `json:"nodeGrace"`
 	// ControllersOff are controllers of the controller manager that don't run.
@@ -73,7 +77,10 @@ func (o *Options) Complete() error {
 			return fmt.Errorf("no manifests in %s: %w; run `make generate`, or point --config-dir at the product's config directory", o.Config, err)
 		}
 	}
-	return nil
+	if len(o.Components) > 0 && o.Manager == "" {
+		return fmt.Errorf("--components=%s: the manager answers for components; leave out --no-manager", strings.Join(o.Components, ","))
+	}
+	return install.CheckComponents(o.Config, o.Components)
 }
 
 // FindManager returns the path of ome-manager: what was asked for, else the one beside this executable, in the

@@ -89,6 +89,30 @@ func TestPointWebhooksKeepsAllButTheAddress(t *testing.T) {
 	}
 }
 
+func TestComponents(t *testing.T) {
+	config := t.TempDir()
+	if all, err := Components(config); err != nil || len(all) != 0 {
+		t.Errorf("no folder: %v, %v", all, err)
+	}
+	dir := filepath.Join(config, "components", "extra")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	write(t, dir, "a.yaml", "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: first\n")
+	write(t, dir, "b.yaml", hook)
+	write(t, dir, "embed.go", "package extra\n")
+	all, err := Components(config)
+	if err != nil || len(all) != 1 || all[0].Name != "extra" || len(all[0].Objects) != 1 || len(all[0].Webhooks) != 1 {
+		t.Errorf("%+v, %v", all, err)
+	}
+	if err := CheckComponents(config, []string{"extra"}); err != nil {
+		t.Error(err)
+	}
+	if err := CheckComponents(config, []string{"extra", "extras"}); err == nil || !strings.Contains(err.Error(), "--components=extras: there is no such component") || !strings.HasSuffix(err.Error(), "use one of: extra") {
+		t.Errorf("an unknown one: %v", err)
+	}
+}
+
 func TestExtraManagerFlagsComeLast(t *testing.T) {
 	args := ManagerArgs(ManagerConfig{Kubeconfig: "/k", Extra: []string{"--leader-elect=false"}})
 	if got := args[len(args)-1]; got != "--leader-elect=false" {

@@ -14,7 +14,7 @@ const webhookTimeoutSeconds = int64(5)
 func PointWebhooks(objs []*unstructured.Unstructured, base string, ca []byte) ([]string, error) {
 	var urls []string
 	for _, u := range objs {
-		if k := u.GetKind(); k != "ValidatingWebhookConfiguration" && k != "MutatingWebhookConfiguration" {
+		if !isWebhook(u) {
 			continue
 		}
 		hooks, found, err := unstructured.NestedSlice(u.Object, "webhooks")
@@ -40,4 +40,8 @@ func PointWebhooks(objs []*unstructured.Unstructured, base string, ca []byte) ([
 		}
 	}
 	return urls, nil
+}
+
+func isWebhook(u *unstructured.Unstructured) bool {
+	return u.GetKind() == "ValidatingWebhookConfiguration" || u.GetKind() == "MutatingWebhookConfiguration"
 }
