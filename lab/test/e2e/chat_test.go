@@ -252,7 +252,12 @@ func (c *chat) ask(ctx context.Context, t *testing.T, p *corev1.Pod, behaviour s
 // events returns the messages of one reason, in no order.
 func (c *chat) events(ctx context.Context, t *testing.T, reason string) (out []string) {
 	t.Helper()
-	list, err := c.kube.CoreV1().Events(c.ns).List(ctx, metav1.ListOptions{FieldSelector: "reason=" + reason})
+	return c.lab.events(ctx, t, c.ns, reason)
+}
+
+func (l *lab) events(ctx context.Context, t *testing.T, ns, reason string) (out []string) {
+	t.Helper()
+	list, err := l.kube.CoreV1().Events(ns).List(ctx, metav1.ListOptions{FieldSelector: "reason=" + reason})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -308,13 +313,18 @@ type traffic struct {
 // send starts requests and returns once they flow.
 func (c *chat) send(ctx context.Context, t *testing.T) *traffic {
 	t.Helper()
+	return c.lab.send(ctx, t, types.NamespacedName{Namespace: c.ns, Name: chatName}, chatRate)
+}
+
+func (on *lab) send(ctx context.Context, t *testing.T, service types.NamespacedName, rate float64) *traffic {
+	t.Helper()
 	ctx, cancel := context.WithCancel(ctx)
 	l := &traffic{cancel: cancel, done: make(chan struct{})}
 	started := make(chan struct{})
 	go func() {
 		defer close(l.done)
 		l.result, l.err = load.Run(ctx, load.Config{
-			Client: c.kube, Service: types.NamespacedName{Namespace: c.ns, Name: chatName}, Rate: chatRate,
+			Client: on.kube, Service: service, Rate: rate,
 			OnStart: func() { close(started) },
 			OnFailure: func(f load.ErrorSample) {
 				l.mu.Lock()
@@ -329,7 +339,7 @@ func (c *chat) send(ctx context.Context, t *testing.T) *traffic {
 		if t.Failed() && l.result != nil {
 			var b strings.Builder
 			_ = l.result.Table(&b)
-			t.Logf("%s: the load up to the failure:\n%s", c.ns, &b)
+			t.Logf("%s: the load up to the failure:\n%s", service, &b)
 		}
 	})
 	select {

@@ -21,9 +21,14 @@ type podWatch struct {
 // watchPods calls see with all pods after each change, one call at a time, until the test ends.
 func (c *chat) watchPods(ctx context.Context, t *testing.T, see func([]*corev1.Pod)) {
 	t.Helper()
+	c.lab.watchPods(ctx, t, c.ns, see)
+}
+
+func (l *lab) watchPods(ctx context.Context, t *testing.T, ns string, see func([]*corev1.Pod)) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(ctx)
 	w := &podWatch{pods: map[string]*corev1.Pod{}, see: see}
-	factory := informers.NewSharedInformerFactoryWithOptions(c.kube, 0, informers.WithNamespace(c.ns))
+	factory := informers.NewSharedInformerFactoryWithOptions(l.kube, 0, informers.WithNamespace(ns))
 	put := func(o any) {
 		p := o.(*corev1.Pod)
 		w.change(func() { w.pods[p.Name] = p })

@@ -27,6 +27,7 @@ const (
 	labelOrdinal   = "ome.io/pod-ordinal"
 	labelLife      = "ome.io/instance-incarnation"
 	labelRevision  = "ome.io/revision-hash"
+	labelToken     = "ome.io/pairing-protocol"
 )
 
 // service is what is read of an InferenceService.
