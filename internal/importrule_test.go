@@ -49,6 +49,7 @@ var rooms = []room{
 	{dir: "internal/settings", floor: 2},
 	{dir: "internal/validate", floor: 3},
 	{dir: "internal/render", floor: 3},
+	{dir: "internal/preview", floor: 3, pure: true},
 	{dir: "internal/guarded", floor: 4},
 	{dir: "internal/view", floor: 4},
 	{dir: "internal/cli", floor: 5},

@@ -126,13 +126,19 @@ func (c *Cluster) Finalize(name string, on bool) {
 // Endpoints lets the endpoints controller catch up: what is Ready and selected by
 // a Service that does not publish unready pods is offered.
 func (c *Cluster) Endpoints() {
-	next := map[types.UID]bool{}
+	var selectors []labels.Selector
+	for _, s := range c.actual.services {
+		if !s.Spec.PublishNotReadyAddresses {
+			selectors = append(selectors, labels.SelectorFromSet(s.Spec.Selector))
+		}
+	}
+	next := make(map[types.UID]bool, len(c.actual.offered))
 	for _, p := range c.actual.pods {
 		if p.DeletionTimestamp != nil || !is(p, corev1.PodReady) {
 			continue
 		}
-		for _, s := range c.actual.services {
-			if !s.Spec.PublishNotReadyAddresses && labels.SelectorFromSet(s.Spec.Selector).Matches(labels.Set(p.Labels)) {
+		for _, s := range selectors {
+			if s.Matches(labels.Set(p.Labels)) {
 				next[p.UID] = true
 				break
 			}

@@ -15,6 +15,7 @@ import (
 	"ome.io/ome/api/v1beta1"
 	"ome.io/ome/internal/core"
 	"ome.io/ome/internal/core/config"
+	"ome.io/ome/internal/core/plan"
 )
 
 // Kind is a kind of object that is watched, and so seen late, on its own.
@@ -99,6 +100,8 @@ type Cluster struct {
 	Grace time.Duration
 	// Coverage, when set, counts what happened to whom.
 	Coverage *Coverage
+	// Calm promises a world without faults and lag, in which nobody edits counts.
+	Calm bool
 	// Ways, when set, is told which rule let a move of a group through.
 	Ways func(way string)
 	// Digests, when set, remembers the digest of each progression, and returns the one it
@@ -107,6 +110,8 @@ type Cluster struct {
 
 	// key names the service.
 	key types.NamespacedName
+	// policies are the rollout policies there are.
+	policies map[string]plan.Policy
 	// roomy is a cluster in which every pod finds a node.
 	roomy        bool
 	actual, seen state
@@ -206,7 +211,7 @@ func (c *Cluster) World() core.World {
 	c.seeds++
 	w := core.World{
 		Key: c.key, Now: c.Now,
-		Seed: fmt.Sprintf("%012x", c.seeds), Settings: c.Settings, Service: c.seen.service, SkipDrain: c.SkipDrain,
+		Seed: fmt.Sprintf("%012x", c.seeds), Settings: c.Settings, Service: c.seen.service, SkipDrain: c.SkipDrain, Policies: c.policies,
 	}
 	for _, kind := range order {
 		piece, declared := c.Pieces[kind]

@@ -1,7 +1,9 @@
 package sim
 
 import (
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -13,6 +15,8 @@ import (
 	"ome.io/ome/api/v1beta1"
 	"ome.io/ome/internal/core"
 	"ome.io/ome/internal/core/config"
+	"ome.io/ome/internal/core/plan"
+	"ome.io/ome/internal/core/revision"
 )
 
 // A preview runs a service of a user in this cluster: with templates that were rendered
@@ -37,6 +41,9 @@ func NewPreview(service *v1beta1.InferenceService, templates map[v1beta1.Compone
 	c.SyncAll()
 	return c
 }
+
+// Policies sets the RolloutPolicies that the namespace holds; nil where there is no such kind.
+func (c *Cluster) Policies(all map[string]plan.Policy) { c.policies, c.dirty = all, true }
 
 // show puts the rendered components in place of what was there.
 func (c *Cluster) show(templates map[v1beta1.ComponentType]*core.Template) {
@@ -124,4 +131,39 @@ func IndexOf(p *corev1.Pod) int32 {
 		return -1
 	}
 	return int32(n)
+}
+
+// RevisionHash is the hash that pods of the named revision carry, "" for none.
+func (c *Cluster) RevisionHash(name string) string {
+	if cr := c.actual.revisions[name]; cr != nil {
+		return revision.HashOf(cr)
+	}
+	return ""
+}
+
+// Wanted is the count that a component's replica asks for.
+func (c *Cluster) Wanted(kind v1beta1.ComponentType) int32 {
+	if r := c.actual.replicas[kind]; r != nil && r.Spec.Replicas != nil {
+		return max(1, *r.Spec.Replicas)
+	}
+	return 0
+}
+
+// SetCount is what an autoscaler writes.
+func (c *Cluster) SetCount(kind v1beta1.ComponentType, n int32) {
+	r := c.actual.replicas[kind].DeepCopy()
+	r.Spec.Replicas = &n
+	r.Generation++
+	r.ResourceVersion = c.next()
+	c.actual.replicas[kind] = r
+	c.dirty = true
+}
+
+// Revisions are the ControllerRevisions there are, by name.
+func (c *Cluster) Revisions() []*appsv1.ControllerRevision {
+	out := make([]*appsv1.ControllerRevision, 0, len(c.actual.revisions))
+	for _, name := range slices.Sorted(maps.Keys(c.actual.revisions)) {
+		out = append(out, c.actual.revisions[name])
+	}
+	return out
 }
