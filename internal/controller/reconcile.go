@@ -46,6 +46,8 @@ type reconciler struct {
 	states   states
 	nodes    nodes
 	decide   func(core.World) core.Decision
+	// sampler is nil in tests that need none.
+	sampler sampler
 
 	skipDrain, skipPairing bool
 	// checkPurity proves after each decision that it wrote to nothing it was given.
@@ -88,6 +90,9 @@ func (r *reconciler) pass(ctx context.Context, key types.NamespacedName) (time.D
 	if world.Service == nil && len(world.Components) == 0 && len(world.Services) == 0 {
 		r.states.forget(key)
 		metrics.Forget(key.Namespace, key.Name)
+		if r.sampler != nil {
+			r.sampler.Forget(key)
+		}
 		return 0, nil
 	}
 	world.Seed, world.SkipDrain, world.SkipPairing = newSeed(), r.skipDrain, r.skipPairing
@@ -97,6 +102,7 @@ func (r *reconciler) pass(ctx context.Context, key types.NamespacedName) (time.D
 		c.ScalerRefusal = state.scalers[c.Type]
 		c.RefusedPods = told(state.refusedPods[c.Type])
 	}
+	r.withSamples(&world)
 	assembled := r.clock.Since(now)
 	looked := r.nodes.look(ctx, r.live, &world)
 	start := r.clock.Now()
@@ -126,6 +132,7 @@ func (r *reconciler) pass(ctx context.Context, key types.NamespacedName) (time.D
 	}
 	start = r.clock.Now()
 	p.run(ctx)
+	r.askFor(&decision)
 	if p.sent > 0 {
 		metrics.Stage("write", r.clock.Since(start))
 	}

@@ -206,6 +206,9 @@ func (c *Controller) runPasses(ctx context.Context, w *watched, direct client.Cl
 		skipPairing: c.options.SkipPairing,
 		checkPurity: c.options.CheckPurity,
 	}
+	var wakes atomic.Pointer[queue]
+	pool := r.newPool(&wakes)
+	r.sampler = pool
 	controller, err := ctrl.NewTypedUnmanaged("inferenceservice", ctrl.TypedOptions[types.NamespacedName]{
 		MaxConcurrentReconciles: c.options.Workers,
 		Reconciler:              r,
@@ -223,22 +226,24 @@ func (c *Controller) runPasses(ctx context.Context, w *watched, direct client.Cl
 	if err != nil {
 		return err
 	}
-	feed := source.TypedFunc[types.NamespacedName](func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[types.NamespacedName]) error {
-		return feed(w, r.stores, queue, func(cm *corev1.ConfigMap) { c.settingsChanged(ctx, r, cm) })
+	feed := source.TypedFunc[types.NamespacedName](func(ctx context.Context, q workqueue.TypedRateLimitingInterface[types.NamespacedName]) error {
+		var wake queue = q
+		wakes.Store(&wake)
+		return feed(w, r.stores, q, func(cm *corev1.ConfigMap) { c.settingsChanged(ctx, r, cm) })
 	})
 	if err := controller.Watch(feed); err != nil {
 		return err
 	}
-	if !c.options.PoliciesServed {
-		return controller.Start(ctx)
-	}
-	policies, err := c.policyController(w, r)
-	if err != nil {
-		return err
-	}
 	group, ctx := errgroup.WithContext(ctx)
+	if c.options.PoliciesServed {
+		policies, err := c.policyController(w, r)
+		if err != nil {
+			return err
+		}
+		group.Go(func() error { return policies.Start(ctx) })
+	}
 	group.Go(func() error { return controller.Start(ctx) })
-	group.Go(func() error { return policies.Start(ctx) })
+	group.Go(func() error { return pool.Start(ctx) })
 	return group.Wait()
 }
 
