@@ -25,9 +25,11 @@ func (c *Cluster) Pass() core.Decision {
 	w := c.World()
 	d := core.Decide(w)
 	c.wake = d.Wake
+	before := c.beforePass(&w)
 	c.apply(w, d)
 	if !c.Unchecked {
 		c.book.watch(c, &w)
+		c.checkGroups(&w, before)
 	}
 	c.retryLater()
 	return d
@@ -119,6 +121,9 @@ func (c *Cluster) apply(w core.World, d core.Decision) {
 		c.applyComponent(w, cd)
 	}
 	c.applyServices(d)
+	if statusOK {
+		c.removeServiceMail(d)
+	}
 	for _, cd := range d.Components {
 		for _, cr := range cd.DeleteRevisions {
 			if !c.lost("delete revision of %s", cd.Type) {
@@ -145,6 +150,9 @@ func (c *Cluster) applyServiceStatus(w core.World, d core.Decision) bool {
 	c.actual.service = next
 	c.landed(KindService)
 	c.logRuns(before, next.Status.Rollout)
+	if !c.Unchecked {
+		c.checkRun(&w, before, next.Status.Rollout)
+	}
 	return true
 }
 
@@ -164,6 +172,9 @@ func (c *Cluster) logRuns(before, after *v1beta1.RolloutStatus) {
 			line += fmt.Sprintf(" %s %s->%s", t.Component, c.letter(t.Component, t.StableRevision), c.letter(t.Component, t.Revision))
 		}
 		c.logf("%s", line)
+	}
+	if before != nil && after != nil {
+		c.logPlan(before.ActiveRun, after.ActiveRun)
 	}
 }
 

@@ -103,6 +103,7 @@ func (c *Cluster) check(w core.World, cd *core.ComponentDecision, a core.PodActi
 		c.checkForce(w, cd, a, row)
 	case core.PodUnserve, core.PodDelete, core.PodKill:
 		c.checkFloor(seen, cd, a, row)
+		c.noteOut(seen, a, row)
 	}
 }
 
@@ -135,28 +136,38 @@ func (c *Cluster) checkSurge(cd *core.ComponentDecision, a core.PodAction) {
 	if c.actual.pods[a.Pod.Name] != nil {
 		return // AlreadyExists
 	}
-	held := map[int32]int32{index(a.Pod): 1}
-	for _, p := range c.actual.pods {
-		if p.Labels[v1beta1.ComponentLabel] != string(cd.Type) || !owned(p, c.actual.replicas[cd.Type]) {
-			continue
-		}
-		if p.DeletionTimestamp != nil && !c.inGrace(p) {
-			continue
-		}
-		held[index(p)]++
-	}
+	held := c.heldPods(cd.Type)
+	held[index(a.Pod)]++
 	if held[index(a.Pod)] < 2 {
 		return // its first
 	}
-	slots := int32(0)
-	for _, n := range held {
-		slots += max(0, n-1)
-	}
+	slots := slotsOf(held)
 	now := c.surge(cd.Type, c.Desired(cd.Type))
 	if limit := max(now, c.book.admitted[a.Operation]); slots > limit {
 		c.violate("%s: creating %s uses %d surge slots; %d were there when %s was admitted, %d are now",
 			cd.Type, short(a.Pod), slots, c.book.admitted[a.Operation], a.Operation, now)
 	}
+}
+
+// heldPods counts the pods of each Instance that hold a place.
+func (c *Cluster) heldPods(kind v1beta1.ComponentType) map[int32]int32 {
+	held := map[int32]int32{}
+	for _, p := range c.actual.pods {
+		if p.Labels[v1beta1.ComponentLabel] != string(kind) || !owned(p, c.actual.replicas[kind]) {
+			continue
+		}
+		if p.DeletionTimestamp == nil || c.inGrace(p) {
+			held[index(p)]++
+		}
+	}
+	return held
+}
+
+func slotsOf(held map[int32]int32) (n int32) {
+	for _, pods := range held {
+		n += max(0, pods-1)
+	}
+	return n
 }
 
 // inGrace is true for a Terminating pod whose grace was never over.
@@ -297,8 +308,7 @@ func othersServe(seen *core.Component, pod *corev1.Pod) bool {
 // as many Instances serving as the budget wants, or take none out.
 func (c *Cluster) checkUnavailable(w core.World, cd *core.ComponentDecision) {
 	seen := seenComponent(&w, cd.Type)
-	budget := c.Pieces[cd.Type].MaxUnavailable
-	if budget == "" || seen == nil || seen.Template == nil || len(cd.Pods) == 0 {
+	if seen == nil || seen.Template == nil || len(cd.Pods) == 0 {
 		return
 	}
 	list := c.Rows(cd.Type)
@@ -320,11 +330,8 @@ func (c *Cluster) checkUnavailable(w core.World, cd *core.ComponentDecision) {
 		}
 	}
 	desired := c.Desired(cd.Type)
-	u, err := plan.Budget(intstr.Parse(budget), desired)
-	if err != nil {
-		panic(err)
-	}
-	if left := int32(len(counts) - len(taken)); len(taken) > 0 && left < desired-u {
+	u := c.unavailable(cd.Type, desired)
+	if left := int32(len(counts) - len(taken)); len(taken) > 0 && left < desired-min(u, desired) {
 		c.violate("%s: %d of %d serving Instances are taken out for an update; %d desired, at most %d unavailable",
 			cd.Type, len(taken), len(counts), desired, u)
 	}
@@ -341,22 +348,35 @@ func changing(p *corev1.Pod) bool {
 	return false
 }
 
-// surge is the component's budget of extra pods.
+// surge is the component's budget of extra pods: its own, and that of its group.
 func (c *Cluster) surge(kind v1beta1.ComponentType, desired int32) int32 {
-	own, err := plan.Budget(c.Pieces[kind].MaxSurge, desired)
+	own := mustBudget(c.Pieces[kind].MaxSurge, desired)
+	if g := c.groupOf(kind); g != nil {
+		of, _ := groupBudget(g, desired)
+		own = min(own, of)
+	}
+	return own
+}
+
+// unavailable is how many Instances of the component an update may take out.
+func (c *Cluster) unavailable(kind v1beta1.ComponentType, desired int32) int32 {
+	own := int32(math.MaxInt32)
+	if b := c.Pieces[kind].MaxUnavailable; b != "" {
+		own = mustBudget(intstr.Parse(b), desired)
+	}
+	if g := c.groupOf(kind); g != nil && c.Pieces[kind].strategy() != v1beta1.SurgeThenDrain {
+		_, of := groupBudget(g, desired)
+		own = min(own, of)
+	}
+	return own
+}
+
+func mustBudget(b intstr.IntOrString, desired int32) int32 {
+	n, err := plan.Budget(b, desired)
 	if err != nil {
 		panic(err)
 	}
-	if s := c.actual.service; s != nil && s.Spec.Rollout != nil {
-		for _, g := range s.Spec.Rollout.Groups {
-			for _, m := range g.Components {
-				if m == kind {
-					own = min(own, plan.BlueGreenBudget(desired))
-				}
-			}
-		}
-	}
-	return own
+	return n
 }
 
 func (c *Cluster) checkRevisionUnused(cd *core.ComponentDecision, name string) {

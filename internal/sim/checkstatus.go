@@ -36,12 +36,18 @@ type book struct {
 	latest time.Time
 	// releases counts the releases that the user asked for and has not got yet.
 	releases map[v1beta1.ComponentType]int
+	// pass is what the pass under way did; finished is when a member of a run last came
+	// to serve nothing but its target, and finishedIn in which run.
+	pass       passBook
+	finished   map[v1beta1.ComponentType]time.Time
+	finishedIn map[v1beta1.ComponentType]string
 }
 
 func newBook() book {
 	return book{
 		admitted: map[string]int32{}, clock: map[string]time.Duration{}, images: map[string]map[string]string{},
 		rendered: map[v1beta1.ComponentType]string{}, releases: map[v1beta1.ComponentType]int{},
+		finished: map[v1beta1.ComponentType]time.Time{}, finishedIn: map[v1beta1.ComponentType]string{},
 	}
 }
 
@@ -144,10 +150,14 @@ func (c *Cluster) checkStatus(w core.World, kind v1beta1.ComponentType, before, 
 		}
 		if op := row.Operation; op != nil && (was == nil || was.Operation == nil || was.Operation.ID != op.ID) {
 			c.book.admitted[op.ID] = c.surge(kind, c.Desired(kind))
+			if held := c.heldPods(kind); held[row.Index] > 1 { // what the last attempt left is charged already
+				c.book.admitted[op.ID] = max(c.book.admitted[op.ID], slotsOf(held))
+			}
 			if was != nil && was.Operation != nil { // it goes on under another name
 				c.book.admitted[op.ID] = max(c.book.admitted[op.ID], c.book.admitted[was.Operation.ID])
 			}
 			c.checkOpened(seen, before, after, list, row, was, pause)
+			c.noteMove(seen, row, was)
 		}
 	}
 	c.checkVictims(kind, old, list)

@@ -69,10 +69,16 @@ func (c *Cluster) template(kind v1beta1.ComponentType, piece Piece) *core.Templa
 	if piece.Template != nil {
 		return piece.Template
 	}
-	key := fmt.Sprintf("%s %+v %s", kind, piece, c.Settings.Lifecycle.InstanceReadyTimeout)
+	token := ""
+	if s := c.seen.service; s != nil && s.Spec.Rollout != nil && kind != v1beta1.RouterComponent {
+		token = s.Spec.Rollout.PairingProtocol
+	}
+	key := fmt.Sprintf("%s %+v %s %s", kind, piece, c.Settings.Lifecycle.InstanceReadyTimeout, token)
 	if c.templates[key] == nil {
-		c.templates[key] = c.render(kind, piece)
-		c.templates[key].Seal()
+		t := c.render(kind, piece)
+		t.PairingProtocol = token
+		c.templates[key] = t
+		t.Seal()
 	}
 	return c.templates[key]
 }
@@ -117,9 +123,6 @@ func (c *Cluster) render(kind v1beta1.ComponentType, piece Piece) *core.Template
 	}
 	if timeout := c.Settings.Lifecycle.InstanceReadyTimeout; timeout > 0 {
 		t.Lifecycle.InstanceReadyTimeout = &metav1.Duration{Duration: timeout}
-	}
-	if s := c.seen.service; s != nil && s.Spec.Rollout != nil && kind != v1beta1.RouterComponent {
-		t.PairingProtocol = s.Spec.Rollout.PairingProtocol
 	}
 	return t
 }

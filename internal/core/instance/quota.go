@@ -37,12 +37,14 @@ type Census struct {
 	Pairs int32
 	// ByToken counts serving pods by their pairing protocol.
 	ByToken map[string]int32
+	// Unoffered counts those of them that no endpoint offers yet: no request reaches them.
+	Unoffered map[string]int32
 }
 
 // TakeCensus counts the pods that belong to the owner.
-func TakeCensus(rows []v1beta1.InstanceStatus, pods []*corev1.Pod, owner types.UID) Census {
-	c := Census{ByToken: map[string]int32{}}
-	in := Input{}
+func TakeCensus(rows []v1beta1.InstanceStatus, pods []*corev1.Pod, owner types.UID, routed map[types.UID]bool) Census {
+	c := Census{ByToken: map[string]int32{}, Unoffered: map[string]int32{}}
+	in := Input{Routed: routed}
 	in.Owner.UID = owner
 	rising := map[[2]int32]bool{}
 	of := map[int32]int32{}
@@ -67,7 +69,11 @@ func TakeCensus(rows []v1beta1.InstanceStatus, pods []*corev1.Pod, owner types.U
 			continue
 		}
 		c.Serving++
-		c.ByToken[obj.Labels[v1beta1.PairingProtocolLabel]]++
+		token := obj.Labels[v1beta1.PairingProtocolLabel]
+		c.ByToken[token]++
+		if !p.ready || !p.routed {
+			c.Unoffered[token]++
+		}
 		if index, err := strconv.ParseInt(obj.Labels[v1beta1.InstanceIndexLabel], 10, 32); err == nil {
 			delete(rising, [2]int32{int32(index), p.ordinal})
 			if of[int32(index)]++; of[int32(index)] == 2 {

@@ -61,7 +61,7 @@ func pairingOf(res *Result, c, peer *Member) {
 	if to == "" || !c.Behind || c.Strategy != v1beta1.SurgeThenDrain {
 		return // without a surge there is no new pod to wait for
 	}
-	if pairs(c, to) > 0 && pairs(peer, to) > 0 {
+	if offered(c, to) > 0 && offered(peer, to) > 0 {
 		return
 	}
 	for _, from := range slices.Sorted(maps.Keys(c.Census.ByToken)) {
@@ -70,7 +70,7 @@ func pairingOf(res *Result, c, peer *Member) {
 			continue
 		}
 		left, reason := int32(math.MaxInt32), ""
-		if pairs(peer, to) == 0 && peer.Strategy == v1beta1.SurgeThenDrain {
+		if offered(peer, to) == 0 && peer.Strategy == v1beta1.SurgeThenDrain {
 			left, reason = 0, fmt.Sprintf(
 				"pairing protocol transition to %q: the replacement %s cannot pair because no serving %s runs cohort %q yet; holding the drain of the serving %s of cohort %q until one does",
 				to, c.Component, peer.Component, to, c.Component, from)
@@ -87,4 +87,10 @@ func pairingOf(res *Result, c, peer *Member) {
 // pairs counts serving pods that understand a token: an empty one understands any.
 func pairs(m *Member, token string) int32 {
 	return m.Census.ByToken[token] + m.Census.ByToken[""]
+}
+
+// offered counts those of them that requests reach: a pod in rotation takes its place
+// behind the Service a moment later.
+func offered(m *Member, token string) int32 {
+	return pairs(m, token) - m.Census.Unoffered[token] - m.Census.Unoffered[""]
 }

@@ -36,6 +36,8 @@ func TestPairing(t *testing.T) {
 		{"a first token pairs with everybody", of(engine, surge, "kv-v2", tokens{"": 1, "kv-v2": 1}), of(decoder, surge, "kv-v2", tokens{"": 1}), -1, ""},
 		{"without a token nothing is held", of(engine, surge, "", tokens{"kv-v1": 1, "": 1}), of(decoder, surge, "", tokens{"kv-v1": 1}), -1, ""},
 		{"a component that does not surge holds nothing", of(engine, recreate, "kv-v2", tokens{"kv-v1": 1}), of(decoder, surge, "kv-v2", tokens{"kv-v1": 1}), -1, ""},
+		{"the new decoder is in rotation, and no endpoint offers it yet", of(engine, surge, "kv-v2", tokens{"kv-v1": 1, "kv-v2": 1}),
+			Member{Component: decoder, Strategy: surge, Token: "kv-v2", Behind: true, Census: instance.Census{ByToken: tokens{"kv-v1": 1, "kv-v2": 1}, Unoffered: tokens{"kv-v2": 1}}}, 0, cannot("engine", "decoder")},
 		{"an older token that still pairs is held too", of(engine, surge, "kv-v2", tokens{"kv-v0": 1, "kv-v1": 1}), of(decoder, surge, "kv-v2", tokens{"kv-v1": 1}), 0, cannot("engine", "decoder")},
 	}
 	for _, tc := range cases {

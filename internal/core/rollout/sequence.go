@@ -29,7 +29,7 @@ func sequence(res *Result, in Input, run *v1beta1.RolloutRun, groups []v1beta1.R
 			})
 		}
 		if before := unfinished(in, run, members[:k]); before != "" {
-			hold("Sequential waiting on %s", before)
+			hold("Sequential waiting on %s%s", before, apart(res, before))
 			continue
 		}
 		previous := members[k-1]
@@ -40,6 +40,15 @@ func sequence(res *Result, in Input, run *v1beta1.RolloutRun, groups []v1beta1.R
 			}
 		}
 	}
+}
+
+// apart is the way out for a member that waits for one which a pairing holds: they can't
+// change their token in turns, and admission refuses it in one edit.
+func apart(res *Result, before v1beta1.ComponentType) string {
+	if q := res.Permits[before].Drains; q == nil || q.Left > 0 || q.Hold.Gate != v1beta1.GatePairing {
+		return ""
+	}
+	return ", whose old pods wait for a peer of the new pairingProtocol; put engine and decoder into one blueGreen group, which takes effect with the next target"
 }
 
 // soakOf is the longest soak of any group but the last; it applies at every boundary.
