@@ -50,6 +50,10 @@ func checkAnnotations(r *Result, annotations, before map[string]string) {
 				r.refuse(field, "", "%q is not a pause; use %q to pause, %q to stop repairs too, or remove the annotation (or %q) to go on",
 					value, v1beta1.PauseTrue, v1beta1.PauseFreeze, "false")
 			}
+		case v1beta1.RolloutPromoteAnnotation:
+			if !isHash(value) {
+				r.refuse(field, "", "%q is not a revision hash; give the canaryRevisionHash of the step that waits, lowercase letters and digits, at least %d", value, leastHash)
+			}
 		case v1beta1.RolloutReadyTimeoutAnnotation:
 			d, err := time.ParseDuration(value)
 			if err != nil {
@@ -63,6 +67,29 @@ func checkAnnotations(r *Result, annotations, before map[string]string) {
 			}
 		}
 	}
+}
+
+// checkRollback judges a rollback request: of every canary, or of the one in flight that it names.
+func checkRollback(r *Result, s *v1beta1.InferenceService, before map[string]string) {
+	const key = v1beta1.RolloutRollbackAnnotation
+	value := s.Annotations[key]
+	if !slices.Contains(changedKeys(s.Annotations, before), key) || value == "true" || value == "false" {
+		return
+	}
+	for _, c := range s.Status.Components {
+		if c.Canary != nil && value != "" && c.Canary.CanaryRevisionHash == value {
+			return
+		}
+	}
+	r.refuse("metadata.annotations["+key+"]", "",
+		`%q is neither "true" nor "false" nor the hash of a canary in flight; use "true" to roll back, or remove the annotation`, value)
+}
+
+// leastHash is the shortest a revision hash is taken to be.
+const leastHash = 6
+
+func isHash(s string) bool {
+	return len(s) >= leastHash && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789") == ""
 }
 
 // checkAddressee tells of a request that only a replica's controller reads.

@@ -72,6 +72,7 @@ func InferenceService(s, old *v1beta1.InferenceService, opts Options) Result {
 		checkAnnotations(&r, s.Annotations, before)
 		checkComponentAnnotations(&r, s, old)
 		checkRequests(&r, s.Annotations, before)
+		checkRollback(&r, s, before)
 		checkAddressee(&r, s, before)
 	}
 	return r

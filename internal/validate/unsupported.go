@@ -13,7 +13,7 @@ import (
 // doing nothing would be worse. A row goes when the work behind it is done; nothing else needs to
 // change. Rows follow the ratchet of every rule: an unchanged value in a stored object is left alone.
 
-// notYet is one field. In its path, <component> and <group> stand for each of them.
+// notYet is one field. In its path, <component> stands for each of them.
 type notYet struct {
 	field string
 	// value returns what is set, or nil.
@@ -24,12 +24,11 @@ type notYet struct {
 	code string
 }
 
-// subject is what a row looks at: the service, and the component or group in turn.
+// subject is what a row looks at: the service, and the component in turn.
 type subject struct {
 	service   *v1beta1.InferenceService
 	extension *v1beta1.ComponentExtensionSpec
 	engine    *v1beta1.EngineSpec
-	group     *v1beta1.RolloutGroup
 }
 
 var notYetInService = []notYet{
@@ -60,10 +59,6 @@ var notYetInService = []notYet{
 	}, way: "use Recorded, or remove it"},
 }
 
-var notYetInGroup = []notYet{
-	{field: "<group>.canary", value: func(s subject) any { return s.group.Canary }, way: "use blueGreen"},
-}
-
 var notYetInComponent = []notYet{
 	{field: "<component>.leader", value: func(s subject) any { return s.engine.Leader }, way: "multi-pod Instances aren't there yet: use one pod per Instance"},
 	{field: "<component>.worker", value: func(s subject) any { return s.engine.Worker }, way: "multi-pod Instances aren't there yet: use one pod per Instance"},
@@ -88,9 +83,6 @@ var noEffectYet = []notYet{
 
 // requestsNotYet are annotations that ask the manager for something it can't do yet.
 var requestsNotYet = []string{
-	v1beta1.RolloutPromoteAnnotation,
-	v1beta1.RolloutRollbackAnnotation,
-	v1beta1.RolloutResumeAnnotation,
 	v1beta1.MigrationRequestAnnotationPrefix,
 	v1beta1.RuntimeSyncAnnotation,
 	v1beta1.TrafficDrainAnnotation,
@@ -106,7 +98,7 @@ func when(set bool, value func() any) any {
 	return value()
 }
 
-// checkUnsupported walks every table over the service, its groups and its components.
+// checkUnsupported walks every table over the service and its components.
 func checkUnsupported(r *Result, s, old *v1beta1.InferenceService) {
 	before := func(where func(*v1beta1.InferenceService) (subject, bool)) *subject {
 		if old == nil {
@@ -142,21 +134,6 @@ func checkUnsupported(r *Result, s, old *v1beta1.InferenceService) {
 	}
 	judge(notYetInService, all, before(whole), same, refuse)
 	judge(inService, all, before(whole), same, warn)
-
-	if s.Spec.Rollout != nil {
-		for i := range s.Spec.Rollout.Groups {
-			of := func(s *v1beta1.InferenceService) (subject, bool) {
-				if s.Spec.Rollout == nil || i >= len(s.Spec.Rollout.Groups) {
-					return subject{}, false
-				}
-				return subject{service: s, group: &s.Spec.Rollout.Groups[i]}, true
-			}
-			now, _ := of(s)
-			judge(notYetInGroup, now, before(of), func(field string) string {
-				return strings.Replace(field, "<group>", groupField(i, ""), 1)
-			}, refuse)
-		}
-	}
 
 	for _, c := range v1beta1.IsvcComponents(s) {
 		of := func(s *v1beta1.InferenceService) (subject, bool) {
