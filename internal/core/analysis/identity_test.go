@@ -210,6 +210,15 @@ func TestNoStepToJudge(t *testing.T) {
 	}
 }
 
+// Without a reader of queries nothing is judged, for it might look at the time before the step.
+func TestNoReach(t *testing.T) {
+	s := newStage(t)
+	s.in.Reach = nil
+	if out := s.at(0); out.Judged != Inconclusive || out.Verdict != Hold || out.Due != nil {
+		t.Errorf("%s, %s: %s", out.Judged, out.Verdict, out.Why)
+	}
+}
+
 // An analysis without metrics, which the schema refuses, would pass for want of anything to fail.
 func TestNoMetrics(t *testing.T) {
 	s := newStage(t, func(step *v1beta1.RolloutGroupStep) { step.Analysis.Metrics = nil })

@@ -73,6 +73,8 @@ func fillIn(in Input, a *v1beta1.RolloutAnalysis) []metric {
 		var err error
 		if m.query, err = Render(m.Query, in.Variables); err != nil {
 			m.problem = "template error: " + err.Error()
+		} else if in.Reach == nil {
+			m.problem = "query: how far it looks back can't be told here"
 		} else if m.reach, err = in.Reach(m.query); err != nil {
 			m.problem = "query: " + err.Error()
 		}
