@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"ome.io/ome/api/v1beta1"
+	"ome.io/ome/internal/core/analysis"
 	"ome.io/ome/internal/core/plan"
 )
 
@@ -114,7 +115,8 @@ func clampAll(in *Input, groups []v1beta1.RolloutGroup) {
 		st := *r.Status
 		st.CurrentStep = min(st.CurrentStep, int32(len(g.Canary.Steps)-1))
 		if g.Canary.Steps[st.CurrentStep].Traffic > st.ObservedTrafficWeight && st.StepEnteredTime != nil {
-			st.PreStepHold, st.StepEnteredTime = true, nil
+			st.PreStepHold = true
+			analysis.Restart(&st)
 		}
 		in.Canaries = maps.Clone(in.Canaries)
 		in.Canaries[Primary(g)] = CanaryRecord{Status: &st, Phase: r.Phase}

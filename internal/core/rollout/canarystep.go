@@ -130,7 +130,7 @@ func (c *stepper) wait(short string) {
 	if c.st.StepEnteredTime != nil {
 		c.event(true, v1beta1.EventCanaryCapacityLost, "step %d of %d of the canary of %s waits for capacity again, and its timers start anew then: %s",
 			c.st.CurrentStep+1, len(c.plan.Steps), c.primary, short)
-		c.st.StepEnteredTime = nil
+		analysis.Restart(&c.st)
 	}
 	c.phase = v1beta1.RolloutPending
 	if c.st.CapacityWaitSince == nil {
