@@ -111,7 +111,7 @@ func groupBudget(g *v1beta1.RolloutGroup, desired int32) (surge, unavailable int
 
 // logPlan words a repin: the groups that a run has from now on.
 func (c *Cluster) logPlan(before, after *v1beta1.RolloutRun) {
-	if before == nil || after == nil || before.RunID != after.RunID || before.PinnedAt.Equal(&after.PinnedAt) {
+	if before == nil || after == nil || before.RunID != after.RunID || plan.PinnedDigest(before.Plan) == plan.PinnedDigest(after.Plan) {
 		return
 	}
 	line := "run pins its plan anew:"

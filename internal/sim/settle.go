@@ -49,7 +49,7 @@ func (c *Cluster) settle(limit int, horizon time.Duration) error {
 		}
 		later := max(time.Millisecond, next.Sub(c.Now))
 		if later >= 10*time.Second && c.Coverage == nil {
-			c.logf("-- %s later", later.Round(time.Second))
+			c.logLater(later.Round(time.Second))
 		}
 		c.Advance(later)
 		c.wake = time.Time{}
@@ -57,6 +57,18 @@ func (c *Cluster) settle(limit int, horizon time.Duration) error {
 	}
 	return fmt.Errorf("the moves did not end within %d rounds: it is %s, something last changed at %s, and the controller wants to wake at %s; next %s",
 		limit, c.Now.Format("15:04:05.000"), since.Format("15:04:05.000"), c.wake.Format("15:04:05.000"), c.upcoming())
+}
+
+// logLater logs time that passes, as one line when nothing else happens meanwhile.
+func (c *Cluster) logLater(d time.Duration) {
+	if n := len(c.Moves) - 1; n >= 0 && strings.HasPrefix(c.Moves[n], "-- ") && strings.HasSuffix(c.Moves[n], " later") {
+		before, err := time.ParseDuration(strings.TrimSuffix(strings.TrimPrefix(c.Moves[n], "-- "), " later"))
+		if err == nil {
+			d += before
+			c.Moves = c.Moves[:n]
+		}
+	}
+	c.logf("-- %s later", d)
 }
 
 // upcoming names what the next pass would write.
