@@ -20,20 +20,15 @@ type pod struct {
 	over bool
 	// containersReady and gate together make a serving pod.
 	containersReady, gate bool
-	// ready and readySince follow the kubelet's PodReady condition.
-	ready      bool
-	readySince time.Time
+	// ready follows the kubelet's PodReady condition.
+	ready bool
+	// What the pod itself says of these is pointed to: there are many pods, and most
+	// passes read none of it. Nil for what it does not say.
+	readyCondition, gateCondition, unscheduled *corev1.PodCondition
+	// waits is the container in trouble.
+	waits *corev1.ContainerStatus
 	// broken is a pod that waits for something that time alone rarely brings.
 	broken bool
-	// waitReason is its cause, in the kubelet's word, and waitContainer where.
-	waitReason, waitContainer, waitMessage string
-	// noRoom is the scheduler's message, unscheduledSince how long it has stood.
-	noRoom           string
-	unscheduledSince time.Time
-	// gateSince is when the gate last turned.
-	gateSince time.Time
-	// gateRestarts is how often the main container had restarted by then; -1 if not told.
-	gateRestarts int32
 	// incarnation is the one the pod was made for; 0 when it carries none.
 	incarnation int64
 	// unknown is a pod whose node went silent.
@@ -44,6 +39,35 @@ type pod struct {
 	// unschedulable is the scheduler's own word; gated a scheduling gate.
 	unschedulable, gated bool
 	routed               bool
+}
+
+// readySince and gateSince are when the two conditions last turned.
+func (p *pod) readySince() time.Time { return since(p.readyCondition) }
+func (p *pod) gateSince() time.Time  { return since(p.gateCondition) }
+
+// gateRestarts is how often the main container had restarted when the gate turned; -1 if
+// that is not told.
+func (p *pod) gateRestarts() int32 {
+	if p.gateCondition == nil {
+		return -1
+	}
+	return restartsNoted(p.gateCondition.Message)
+}
+
+// noRoom is the scheduler's message, and unscheduledSince how long it has stood.
+func (p *pod) noRoom() string {
+	if p.unscheduled == nil {
+		return ""
+	}
+	return p.unscheduled.Message
+}
+func (p *pod) unscheduledSince() time.Time { return since(p.unscheduled) }
+
+func since(c *corev1.PodCondition) time.Time {
+	if c == nil {
+		return time.Time{}
+	}
+	return c.LastTransitionTime.Time
 }
 
 func (p *pod) live() bool    { return p != nil && !p.terminating && !p.over }
@@ -68,7 +92,7 @@ func (p *pod) readyFor(in *Input) (ok bool, due time.Time) {
 	if !p.live() || !p.ready {
 		return false, time.Time{}
 	}
-	if due := p.readySince.Add(in.MinReady); in.MinReady > 0 && in.Now.Before(due) {
+	if due := p.readySince().Add(in.MinReady); in.MinReady > 0 && in.Now.Before(due) {
 		return false, due
 	}
 	return true, time.Time{}
@@ -204,16 +228,16 @@ func observe(obj *corev1.Pod, in *Input) pod {
 		case corev1.ContainersReady:
 			p.containersReady = yes
 		case corev1.PodReady:
-			p.ready, p.readySince = yes, c.LastTransitionTime.Time
+			p.ready, p.readyCondition = yes, c
 		case v1beta1.ServingReadinessGate:
-			p.gate, p.gateSince, p.gateRestarts = yes, c.LastTransitionTime.Time, restartsNoted(c.Message)
+			p.gate, p.gateCondition = yes, c
 		case corev1.PodScheduled:
 			if !yes && c.Reason == corev1.PodReasonUnschedulable {
-				p.unschedulable, p.noRoom, p.unscheduledSince = true, c.Message, c.LastTransitionTime.Time
+				p.unschedulable, p.unscheduled = true, c
 			}
 		}
 	}
-	p.lost = p.gate && p.containersReady && !p.ready && p.readySince.After(p.gateSince)
+	p.lost = p.gate && p.containersReady && !p.ready && p.readySince().After(p.gateSince())
 	if !p.containersReady {
 		p.observeWaiting()
 	}
@@ -224,7 +248,9 @@ func observe(obj *corev1.Pod, in *Input) pod {
 func (p *pod) operation() string { return p.obj.Annotations[v1beta1.OperationIDAnnotation] }
 
 // brokenBy names the container and its cause.
-func (p *pod) brokenBy() string { return p.waitReason + " in container " + p.waitContainer }
+func (p *pod) brokenBy() string {
+	return p.waits.State.Waiting.Reason + " in container " + p.waits.Name
+}
 
 // observeWaiting finds the container that waits for something that time alone rarely
 // brings: its image, its configuration, or an end to its crashes.
@@ -238,7 +264,7 @@ func (p *pod) observeWaiting() {
 			switch w.Reason {
 			case "ImagePullBackOff", "ErrImagePull", "InvalidImageName", "CreateContainerConfigError",
 				"CrashLoopBackOff", "CreateContainerError", "RunContainerError":
-				p.broken, p.waitReason, p.waitContainer, p.waitMessage = true, w.Reason, list[i].Name, w.Message
+				p.broken, p.waits = true, &list[i]
 				return
 			}
 		}

@@ -25,7 +25,7 @@ func (d *decider) explain() {
 // without a spare place.
 func (d *decider) roomAdvice(row *v1beta1.InstanceStatus, p *pod) (advice string) {
 	if d.in.UnschedulableGrace > 0 && !d.in.Paused {
-		advice = "; the attempt ends at " + p.unscheduledSince.Add(d.in.UnschedulableGrace).UTC().Format(time.RFC3339)
+		advice = "; the attempt ends at " + p.unscheduledSince().Add(d.in.UnschedulableGrace).UTC().Format(time.RFC3339)
 	}
 	if op := row.Operation; op.Type == v1beta1.OperationUpdate && op.Strategy == v1beta1.SurgeThenDrain && d.serves(row) {
 		advice += "; SurgeThenDrain needs room for one more pod: free it, or set lifecycle.updateStrategy.type: RecreatePod, which stops the old pod first"
@@ -58,7 +58,7 @@ func (d *decider) blocked() string {
 		case p.broken:
 			return fmt.Sprintf("pod %s cannot start: %s; mend the spec or go back to the previous one", p.obj.Name, p.brokenBy())
 		case p.unschedulable:
-			return fmt.Sprintf("no node has room for pod %s: %s%s", p.obj.Name, p.noRoom, d.roomAdvice(row, p))
+			return fmt.Sprintf("no node has room for pod %s: %s%s", p.obj.Name, p.noRoom(), d.roomAdvice(row, p))
 		case p.gated:
 			return fmt.Sprintf("pod %s waits for its scheduling gate %s, which a queue or quota system removes", p.obj.Name, p.obj.Spec.SchedulingGates[0].Name)
 		}

@@ -55,8 +55,8 @@ func (d *decider) failureOf(row *v1beta1.InstanceStatus, p *pod, parked bool) *f
 			return stuck(p)
 		}
 	}
-	if p.live() && p.unschedulable && !d.in.Paused && d.after(p.unscheduledSince, d.in.UnschedulableGrace) {
-		return newFailure(name, reasonUnschedulable, p.noRoom, false)
+	if p.live() && p.unschedulable && !d.in.Paused && d.after(p.unscheduledSince(), d.in.UnschedulableGrace) {
+		return newFailure(name, reasonUnschedulable, p.noRoom(), false)
 	}
 	if parked || op.Deadline == nil || d.in.Now.Before(op.Deadline.Time) {
 		return nil
@@ -81,11 +81,11 @@ func newFailure(pod, reason, message string, counted bool) *failure {
 
 // stuck words a pod that waits for something that time alone rarely brings.
 func stuck(p *pod) *failure {
-	f := newFailure(p.obj.Name, p.waitReason, p.waitMessage, countedReason(p.waitReason))
-	f.ContainerName, f.node = p.waitContainer, p.obj.Spec.NodeName
+	f := newFailure(p.obj.Name, p.waits.State.Waiting.Reason, p.waits.State.Waiting.Message, countedReason(p.waits.State.Waiting.Reason))
+	f.ContainerName, f.node = p.waits.Name, p.obj.Spec.NodeName
 	for _, list := range [2][]corev1.ContainerStatus{p.obj.Status.InitContainerStatuses, p.obj.Status.ContainerStatuses} {
 		for i := range list {
-			if t := list[i].LastTerminationState.Terminated; list[i].Name == p.waitContainer && t != nil {
+			if t := list[i].LastTerminationState.Terminated; list[i].Name == p.waits.Name && t != nil {
 				f.ExitCode = new(t.ExitCode)
 			}
 		}

@@ -84,13 +84,13 @@ func (d *decider) trouble(row *v1beta1.InstanceStatus) (f *failure, policy bool)
 // they can't tell the end that made a pod late from the first one in service: the number
 // of restarts can, and the gate keeps what it was.
 func restartedInService(row *v1beta1.InstanceStatus, p *pod, restarts int32, ended time.Time) bool {
-	if !p.gate || restarts <= max(0, p.gateRestarts) {
+	if !p.gate || restarts <= max(0, p.gateRestarts()) {
 		return false
 	}
-	if row.ReadySince != nil && row.ReadySince.After(p.gateSince) {
+	if row.ReadySince != nil && row.ReadySince.After(p.gateSince()) {
 		return ended.After(row.ReadySince.Time) // it came into service again without a turn of the gate
 	}
-	return p.gateRestarts >= 0 || ended.After(p.gateSince)
+	return p.gateRestarts() >= 0 || ended.After(p.gateSince())
 }
 
 const restartsPrefix = "restarts="
@@ -138,7 +138,7 @@ func (d *decider) openRestart(row *v1beta1.InstanceStatus, f *failure) {
 // without a trace was, as far as anybody can tell, if its last trouble is that old.
 func (d *decider) calm(row *v1beta1.InstanceStatus) bool {
 	if p := d.podsOf(row.Index).bySlot[row.ActiveOrdinal]; p != nil {
-		return p.gate && d.in.Now.Sub(p.gateSince) >= restartCalm
+		return p.gate && d.in.Now.Sub(p.gateSince()) >= restartCalm
 	}
 	f := row.LastFailure
 	return f != nil && f.Time != nil && d.in.Now.Sub(f.Time.Time) >= restartCalm
