@@ -13,8 +13,22 @@ func tree(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()
 	for name, text := range map[string]string{
-		"go.mod":        "module example.test/double\n\ngo 1.24\n",
-		"pkg/double.go": "package pkg\n\nfunc Double(n int) int { return 2 * n }\n",
+		"go.mod": "module example.test/double\n\ngo 1.24\n",
+		"pkg/double.go": `package pkg
+
+const unit = 1
+
+func Double(n int) int { return 2 * n }
+
+type doubler struct{}
+
+func (d doubler) Of(x ...int) int { return Double(x[0]) * unit }
+
+func (d *doubler) Two(x ...int) (sum int) {
+	sum = d.Of(x...)
+	return
+}
+`,
 		"pkg/limit.txt": "8\n",
 		"pkg/double_test.go": `package pkg
 
@@ -33,6 +47,18 @@ func TestDouble(t *testing.T) {
 	t.Run("looks away", func(t *testing.T) { Double(2) })
 	t.Run("fails", func(t *testing.T) { t.Error("always") })
 	t.Run("skips", func(t *testing.T) { t.Skip() })
+}
+
+func TestTwo(t *testing.T) {
+	if got := new(doubler).Two(2, 3); got != 4 {
+		t.Error(got)
+	}
+}
+
+func TestUnit(t *testing.T) {
+	if unit != 1 {
+		t.Error(unit)
+	}
 }
 
 func TestLimit(t *testing.T) {
@@ -57,28 +83,53 @@ func TestLimit(t *testing.T) {
 	return root
 }
 
-func double(test, find, replace string) *rule {
-	return &rule{ID: "double", Says: "twice", Test: "pkg " + test, Off: mutation{File: "pkg/double.go", Find: find, Replace: replace}}
+func double(id, test, find, replace string) *rule {
+	return &rule{ID: id, Says: "twice", Test: "pkg " + test, Off: mutation{File: "pkg/double.go", Find: find, Replace: replace}}
+}
+
+// benchOf builds the rules' package, and says which of them it could not weave.
+func benchOf(t *testing.T, rules ...*rule) (*bench, []string) {
+	t.Helper()
+	b, err := (&runner{root: tree(t), scratch: t.TempDir()}).set(t.Context(), "pkg", rules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var alone []string
+	for _, r := range b.alone {
+		alone = append(alone, r.ID)
+	}
+	return b, alone
 }
 
 func TestRulesAreSwitchedOff(t *testing.T) {
-	r := &runner{root: tree(t), scratch: t.TempDir()}
-	for name, tc := range map[string]struct {
+	const looksAway, of2 = "TestDouble/looks away", "TestDouble/of 2: (it's 4)"
+	cases := []struct {
 		rule *rule
 		// want is what the problem says; empty when the test notices.
 		want string
 	}{
-		"caught":                 {double("TestDouble/of 2: (it's 4)", "2 * n", "3 * n"), ""},
-		"caught in a text file":  {&rule{ID: "limit", Test: "pkg TestLimit", Off: mutation{File: "pkg/limit.txt", Find: "8", Replace: "9"}}, ""},
-		"survives":               {double("TestDouble/looks away", "2 * n", "3 * n"), "SURVIVES"},
-		"no such test":           {double("TestTriple", "2 * n", "3 * n"), "does not even report"},
-		"an edit of nothing":     {double("TestDouble/looks away", "2 * n", "2 * n"), "changes nothing"},
-		"a text that is gone":    {double("TestDouble/looks away", "4 * n", "3 * n"), "is there 0 times"},
-		"a text that is twice":   {double("TestDouble/looks away", "int", "uint"), "is there 2 times"},
-		"an edit of no language": {double("TestDouble/looks away", "2 * n", "2 *"), "does not compile"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got := r.mutated(t.Context(), tc.rule)
+		{double("caught", of2, "2 * n", "3 * n"), ""},
+		{double("caught-too", of2, "return 2 * n", "return n"), ""},
+		{double("caught-in-a-method", "TestTwo", "d.Of(x...)", "d.Of(x...) + 1"), ""},
+		{double("caught-outside-a-function", "TestUnit", "const unit = 1", "const unit = 2"), ""},
+		{&rule{ID: "caught-in-a-text", Test: "pkg TestLimit", Off: mutation{File: "pkg/limit.txt", Find: "8", Replace: "9"}}, ""},
+		{double("survives", looksAway, "2 * n", "3 * n"), "SURVIVES"},
+		{double("no-such-test", "TestTriple", "2 * n", "3 * n"), "does not even report"},
+		{double("changes-nothing", looksAway, "2 * n", "2 * n"), "changes nothing"},
+		{double("is-gone", looksAway, "4 * n", "3 * n"), "is there 0 times"},
+		{double("is-there-twice", looksAway, "return", "panic(1);return"), "is there 3 times"},
+	}
+	var rules []*rule
+	for _, tc := range cases {
+		rules = append(rules, tc.rule)
+	}
+	b, alone := benchOf(t, rules...)
+	if got, want := strings.Join(alone, " "), "caught-in-a-text caught-outside-a-function is-gone"; got != want {
+		t.Errorf("not woven: %s, want %s", got, want)
+	}
+	for _, tc := range cases {
+		t.Run(tc.rule.ID, func(t *testing.T) {
+			got := b.off(t.Context(), tc.rule)
 			if tc.want == "" && got != "" || !strings.Contains(got, tc.want) {
 				t.Errorf("%q, want %q", got, tc.want)
 			}
@@ -86,8 +137,23 @@ func TestRulesAreSwitchedOff(t *testing.T) {
 	}
 }
 
+// One edit that does not compile is named, and keeps no other from being tried.
+func TestAnEditThatDoesNotCompile(t *testing.T) {
+	bad, good := double("bad", "TestDouble/looks away", "2 * n", "2 *"), double("good", "TestDouble/of 2: (it's 4)", "2 * n", "n")
+	b, alone := benchOf(t, bad, good)
+	if strings.Join(alone, " ") != "bad good" {
+		t.Errorf("alone: %v", alone)
+	}
+	if got := b.off(t.Context(), bad); !strings.Contains(got, "does not compile") {
+		t.Error(got)
+	}
+	if got := b.off(t.Context(), good); got != "" {
+		t.Error(got)
+	}
+}
+
 func TestListedTestsHaveToPass(t *testing.T) {
-	r := &runner{root: tree(t), scratch: t.TempDir()}
+	b, _ := benchOf(t, double("a", "TestDouble", "2 * n", "3 * n"))
 	for test, want := range map[string]string{
 		"TestDouble/of 2: (it's 4)": "",
 		"TestDouble/of 2":           "there is no test",
@@ -95,7 +161,7 @@ func TestListedTestsHaveToPass(t *testing.T) {
 		"TestDouble/skips":          "there is no test",
 		"TestDouble/fails":          "fails as the code stands",
 	} {
-		got := strings.Join(r.asIs(t.Context(), "pkg", []*rule{double(test, "2 * n", "3 * n")}), "\n")
+		got := b.asIs(t.Context(), double("a", test, "2 * n", "3 * n"))
 		if want == "" && got != "" || !strings.Contains(got, want) {
 			t.Errorf("%s: %q, want %q", test, got, want)
 		}
@@ -104,7 +170,7 @@ func TestListedTestsHaveToPass(t *testing.T) {
 
 func TestProblems(t *testing.T) {
 	root := tree(t)
-	good := double("TestDouble/looks away", "2 * n", "3 * n")
+	good := double("double", "TestDouble/looks away", "2 * n", "3 * n")
 	other := *good
 	other.ID = "other"
 	bad := *good
@@ -119,27 +185,11 @@ func TestProblems(t *testing.T) {
 		"unknown needs":               {[]*rule{&bad}, `needs "a cluster"`},
 		"a bad id":                    {[]*rule{&bad}, "words in lower case"},
 		"without a test":              {[]*rule{&bad}, "needs a statement and a test"},
-		"an edit that no longer fits": {[]*rule{double("TestDouble", "7", "8")}, "is there 0 times"},
+		"an edit that no longer fits": {[]*rule{double("double", "TestDouble", "7", "8")}, "is there 0 times"},
 	} {
 		got := strings.Join((&contract{}).problems(root, tc.rules), "\n")
 		if tc.want == "" && got != "" || !strings.Contains(got, tc.want) {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)
 		}
-	}
-}
-
-func TestDrawIsDecidedByItsSeed(t *testing.T) {
-	var rules []*rule
-	for _, id := range strings.Split("abcdefghijklmnopqrstuvwxyz", "") {
-		rules = append(rules, &rule{ID: id})
-	}
-	ids := func(seed string) (out string) {
-		for _, r := range draw(rules, 6, seed) {
-			out += r.ID
-		}
-		return out
-	}
-	if a, b, other := ids("one"), ids("one"), ids("two"); a != b || a == other || len(a) != 6 {
-		t.Errorf("%s, %s, %s", a, b, other)
 	}
 }

@@ -1,8 +1,8 @@
 // Command contract checks docs/contract.yaml: that each statement in it is held by a test
 // which exists, passes, and fails once the rule is switched off.
 //
-//	contract             check everything, switch off every rule
-//	contract -sample 6   check all but tests that need a server, switch off six rules
+//	contract             check everything
+//	contract -quick      the same without the tests that start a server
 //	contract -only a,b   look at these rules alone
 //	contract -write      write docs/contract.md
 //
@@ -15,8 +15,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"hash/fnv"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -33,26 +31,26 @@ const (
 )
 
 func main() {
-	sample := flag.Int("sample", 0, "switch off only this many rules, drawn by -seed")
-	seed := flag.String("seed", "", "draws the sample; default the commit")
+	quick := flag.Bool("quick", false, "leave out the tests that start a server")
 	only := flag.String("only", "", "look only at these rules, separated by commas")
 	write := flag.Bool("write", false, "write "+output)
-	parallel := flag.Int("parallel", 2, "rules at a time")
+	parallel := flag.Int("parallel", 2, "packages, and rules of one, at a time")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *sample, *seed, *only, *write, max(1, *parallel)); err != nil {
+	if err := run(ctx, *quick, *only, *write, max(1, *parallel)); err != nil {
 		fmt.Fprintln(os.Stderr, "contract:", err)
 		stop()
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, sample int, seed, only string, write bool, parallel int) error {
-	root, err := git(ctx, "rev-parse", "--show-toplevel")
+func run(ctx context.Context, quick bool, only string, write bool, parallel int) error {
+	top, err := exec.CommandContext(ctx, "git", "rev-parse", "--show-toplevel").Output()
 	if err != nil {
-		return err
+		return fmt.Errorf("git rev-parse: %w", err)
 	}
+	root := strings.TrimSpace(string(top))
 	c, err := load(root)
 	if err != nil {
 		return err
@@ -64,87 +62,82 @@ func run(ctx context.Context, sample int, seed, only string, write bool, paralle
 	if err != nil {
 		return err
 	}
+	if quick {
+		rules = slices.DeleteFunc(slices.Clone(rules), func(r *rule) bool { return r.Needs == needsServer })
+	}
 	var problems []string
-	report := func(found ...string) {
-		for _, p := range found {
-			fmt.Println("PROBLEM", p)
-		}
-		problems = append(problems, found...)
-	}
-	report(c.problems(root, rules)...)
 	if page, err := os.ReadFile(filepath.Join(root, output)); err != nil || !bytes.Equal(page, []byte(c.page())) {
-		report(output + " is not what " + source + " makes: run go run ./hack/contract -write")
+		problems = append(problems, output+" is not what "+source+" makes: run go run ./hack/contract -write")
 	}
-	if sample > 0 { // a quick look ends at once, a whole one says all it can
-		if len(problems) > 0 {
-			return fmt.Errorf("%d problems", len(problems))
-		}
-		rules = slices.DeleteFunc(rules, func(r *rule) bool { return r.Needs == needsServer })
+	problems = append(problems, c.problems(root, rules)...)
+	for _, p := range problems {
+		fmt.Println("PROBLEM", p)
+	}
+	if len(problems) > 0 {
+		return fmt.Errorf("%d problems", len(problems))
 	}
 	scratch, err := os.MkdirTemp("", "contract-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(scratch)
-	r := &runner{root: root, scratch: scratch}
 
 	began := time.Now()
+	found := check(ctx, &runner{root: root, scratch: scratch}, rules, parallel)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	fmt.Printf("%d rules, %d problems (%.0fs)\n", len(rules), found, time.Since(began).Seconds())
+	if found > 0 {
+		return fmt.Errorf("%d problems", found)
+	}
+	return nil
+}
+
+// check tries every rule, tells of each, and counts what is wrong.
+func check(ctx context.Context, r *runner, rules []*rule, parallel int) (problems int) {
 	packages := map[string][]*rule{}
 	var dirs []string
-	for _, rule := range byPackage(rules) {
+	for _, rule := range rules {
 		if packages[rule.dir()] == nil {
 			dirs = append(dirs, rule.dir())
 		}
 		packages[rule.dir()] = append(packages[rule.dir()], rule)
 	}
 	var mu sync.Mutex
-	each(ctx, parallel, dirs, func(dir string) {
-		found := r.asIs(ctx, dir, packages[dir])
-		mu.Lock()
-		defer mu.Unlock()
-		report(found...)
-	})
-	fmt.Printf("%d listed tests ran in %d packages (%.0fs)\n", len(rules), len(dirs), time.Since(began).Seconds())
-	if sample > 0 {
-		if len(problems) > 0 {
-			return fmt.Errorf("%d problems", len(problems))
-		}
-		if seed == "" {
-			if seed, err = git(ctx, "rev-parse", "HEAD"); err != nil {
-				return err
-			}
-		}
-		rules = draw(rules, sample, seed)
-	}
-	// What is wrong already can't be caught.
-	rules = slices.DeleteFunc(slices.Clone(rules), func(r *rule) bool {
-		return slices.ContainsFunc(problems, func(p string) bool { return strings.HasPrefix(p, r.ID+": ") || strings.HasPrefix(p, r.dir()+" ") })
-	})
-	began = time.Now()
-	survivors := 0
-	each(ctx, parallel, byPackage(rules), func(rule *rule) {
-		at := time.Now()
-		problem := r.mutated(ctx, rule)
+	tell := func(what, problem string) {
 		if ctx.Err() != nil {
-			return
+			return // nothing that was cut off says anything
 		}
 		mu.Lock()
 		defer mu.Unlock()
 		if problem != "" {
-			survivors++
-			report(rule.ID + ": " + problem)
+			problems++
+			fmt.Printf("PROBLEM %s: %s\n", what, problem)
 			return
 		}
-		fmt.Printf("caught  %-40s %4.1fs\n", rule.ID, time.Since(at).Seconds())
+		fmt.Println("held    " + what)
+	}
+	// Packages in turn: while one compiles, the rules of the one before run.
+	slots := make(chan struct{}, parallel)
+	each(ctx, parallel, dirs, func(dir string) {
+		b, err := r.set(ctx, dir, packages[dir])
+		if err != nil {
+			tell(dir, err.Error())
+			return
+		}
+		defer os.RemoveAll(filepath.Dir(b.binary))
+		each(ctx, parallel, b.rules, func(rule *rule) {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			problem := b.asIs(ctx, rule)
+			if problem == "" {
+				problem = b.off(ctx, rule)
+			}
+			tell(rule.ID, problem)
+		})
 	})
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	fmt.Printf("%d of %d rules were caught when switched off (%.0fs)\n", len(rules)-survivors, len(rules), time.Since(began).Seconds())
-	if len(problems) > 0 {
-		return fmt.Errorf("%d problems", len(problems))
-	}
-	return nil
+	return problems
 }
 
 // chosen narrows the rules to those that are named.
@@ -161,21 +154,6 @@ func chosen(rules []*rule, only string) ([]*rule, error) {
 		out = append(out, rules[i])
 	}
 	return out, nil
-}
-
-// draw takes a sample that the seed decides.
-func draw(rules []*rule, n int, seed string) []*rule {
-	h := fnv.New64a()
-	h.Write([]byte(seed))
-	out := slices.Clone(rules)
-	rand.New(rand.NewPCG(h.Sum64(), 0)).Shuffle(len(out), func(i, j int) { out[i], out[j] = out[j], out[i] })
-	out = out[:min(n, len(out))]
-	var ids []string
-	for _, r := range out {
-		ids = append(ids, r.ID)
-	}
-	fmt.Printf("seed %s draws %s\n", seed, strings.Join(ids, ","))
-	return out
 }
 
 // each calls f for every item, a few at a time, in order.
@@ -197,12 +175,4 @@ func each[T any](ctx context.Context, parallel int, items []T, f func(T)) {
 	}
 	close(next)
 	wait.Wait()
-}
-
-func git(ctx context.Context, args ...string) (string, error) {
-	out, err := exec.CommandContext(ctx, "git", args...).Output()
-	if err != nil {
-		return "", fmt.Errorf("git %s: %w", strings.Join(args, " "), err)
-	}
-	return strings.TrimSpace(string(out)), nil
 }

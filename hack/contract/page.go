@@ -12,7 +12,7 @@ Generated from [contract.yaml](contract.yaml) by ` + "`go run ./hack/contract -w
 Each row is one statement of behaviour, the test that holds it, and the file in which one edit switches the rule off. The
 edits are in contract.yaml. ` + "`make contract`" + ` makes each edit in a copy, runs the one test that is listed, and fails unless the
 test then fails. It fails too when a listed test doesn't exist, doesn't pass as the code stands, or when an edit no longer
-fits the code. ` + "`hack/test.sh unit`" + ` does the same for a few rules that it draws, and runs all listed tests.
+fits the code. ` + "`hack/test.sh unit`" + ` does the same without the tests that start a server.
 
 A test is a directory and the name for ` + "`go test -run`" + `. *server* marks those that start an API server.
 `

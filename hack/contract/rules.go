@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"unicode"
 
@@ -145,15 +144,5 @@ func (c *contract) problems(root string, rules []*rule) (out []string) {
 			out = append(out, fmt.Sprintf("notYet %q needs a reason and statements", g.Name))
 		}
 	}
-	return out
-}
-
-// byPackage sorts rules so that those of one package, and of one file in it, are neighbours:
-// what one compiles the next finds in the build cache.
-func byPackage(rules []*rule) []*rule {
-	out := slices.Clone(rules)
-	slices.SortStableFunc(out, func(a, b *rule) int {
-		return strings.Compare(a.dir()+" "+a.Off.File, b.dir()+" "+b.Off.File)
-	})
 	return out
 }

@@ -19,14 +19,6 @@ type runner struct {
 	root, scratch string
 }
 
-// verdict is what a test said.
-type verdict struct {
-	ran, passed bool
-	// built is false when the package did not compile; output then says why.
-	built  bool
-	output string
-}
-
 // module is the directory of the module that a package belongs to.
 func module(dir string) string {
 	for _, m := range []string{"hack/tools", "lab"} {
@@ -37,9 +29,105 @@ func module(dir string) string {
 	return "."
 }
 
+// bench is what one package's rules are tried with.
+type bench struct {
+	*runner
+	dir string
+	// binary has the package's tests, with the edits of all rules but alone woven in.
+	binary string
+	rules  []*rule
+	alone  []*rule
+}
+
+// set builds the bench of a package. When the woven files don't compile, every rule has
+// to be built by itself, and the one to blame says so then.
+func (r *runner) set(ctx context.Context, dir string, rules []*rule) (*bench, error) {
+	scratch, err := os.MkdirTemp(r.scratch, "bench-")
+	if err != nil {
+		return nil, err
+	}
+	b := &bench{runner: r, dir: dir, binary: filepath.Join(scratch, "test"), rules: rules}
+	var files map[string][]byte
+	if files, b.alone, err = weave(r.root, rules); err != nil {
+		return nil, err
+	}
+	overlay, err := overlay(scratch, r.root, files)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := compile(ctx, r.root, dir, overlay, b.binary); err == nil {
+		return b, nil
+	}
+	b.alone = rules
+	if out, err := compile(ctx, r.root, dir, "", b.binary); err != nil {
+		return nil, fmt.Errorf("%s does not compile: %w\n%s", dir, err, tail(out))
+	}
+	return b, nil
+}
+
+// asIs runs a rule's test on the code as it stands.
+func (b *bench) asIs(ctx context.Context, rule *rule) (problem string) {
+	switch v := b.run(ctx, b.root, rule, b.binary, ""); {
+	case !v.ran:
+		return fmt.Sprintf("there is no test %s in %s", rule.name(), rule.dir())
+	case !v.passed:
+		return fmt.Sprintf("%s %s fails as the code stands:\n%s", rule.dir(), rule.name(), tail(v.output))
+	}
+	return ""
+}
+
+// off runs a rule's test with the rule switched off. A problem is anything but a test
+// that ran and failed.
+func (b *bench) off(ctx context.Context, rule *rule) (problem string) {
+	edited, err := rule.Off.apply(b.root)
+	if err != nil {
+		return err.Error()
+	}
+	root, binary, variable := b.root, b.binary, rule.ID
+	if slices.Contains(b.alone, rule) {
+		dir, err := os.MkdirTemp(b.scratch, rule.ID+"-")
+		if err != nil {
+			return err.Error()
+		}
+		defer os.RemoveAll(dir)
+		if root, binary, err = b.apart(ctx, dir, rule, edited); err != nil {
+			return err.Error()
+		}
+		variable = ""
+	}
+	switch v := b.run(ctx, root, rule, binary, variable); {
+	case v.passed:
+		return "SURVIVES: the test passes with the rule switched off"
+	case !v.ran:
+		return "with the rule switched off the test does not even report:\n" + tail(v.output)
+	}
+	return ""
+}
+
+// apart makes a tree and a binary for one rule alone. A file that a test reads when it
+// runs needs a tree of its own, and no other binary unless that knows where it was built.
+func (b *bench) apart(ctx context.Context, dir string, rule *rule, edited []byte) (root, binary string, err error) {
+	root, binary = b.root, b.binary
+	path := ""
+	if strings.HasSuffix(rule.Off.File, ".go") {
+		path, err = overlay(dir, b.root, map[string][]byte{rule.Off.File: edited})
+	} else {
+		root = filepath.Join(dir, "tree")
+		err = b.copyTree(ctx, root, rule.Off.File, edited)
+	}
+	if err != nil || path == "" && rule.Needs != needsServer {
+		return root, binary, err
+	}
+	binary = filepath.Join(dir, "test")
+	if out, err := compile(ctx, root, rule.dir(), path, binary); err != nil {
+		return "", "", fmt.Errorf("the edit does not compile: %w\n%s", err, tail(out))
+	}
+	return root, binary, nil
+}
+
 // compile builds the test binary of a package in the tree at root. overlay may be empty.
-func (r *runner) compile(ctx context.Context, root, dir, overlay, binary string) (output string, err error) {
-	args := []string{"test", "-c", "-p", "2", "-ldflags=-s -w", "-o", binary}
+func compile(ctx context.Context, root, dir, overlay, binary string) (output string, err error) {
+	args := []string{"test", "-c", "-ldflags=-s -w", "-o", binary}
 	if overlay != "" {
 		args = append(args, "-overlay", overlay)
 	}
@@ -56,28 +144,34 @@ func (r *runner) compile(ctx context.Context, root, dir, overlay, binary string)
 	return string(raw), err
 }
 
-// flags keeps a failing property from leaving its case in the tree.
-func (r *runner) flags(dir string) []string {
-	for _, file := range mustGlob(filepath.Join(r.root, dir, "*_test.go")) {
-		if raw, err := os.ReadFile(file); err == nil && strings.Contains(string(raw), `"pgregory.net/rapid"`) {
-			return []string{"-rapid.nofailfile"}
+// overlay writes files for go build -overlay to take in place of those in the tree.
+func overlay(dir, root string, files map[string][]byte) (string, error) {
+	replace := map[string]string{}
+	for name, content := range files {
+		at := filepath.Join(dir, strings.ReplaceAll(name, "/", "_"))
+		if err := os.WriteFile(at, content, 0o644); err != nil {
+			return "", err
 		}
+		replace[filepath.Join(root, name)] = at
 	}
-	return nil
+	raw, err := json.Marshal(map[string]map[string]string{"Replace": replace})
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "overlay.json")
+	return path, os.WriteFile(path, raw, 0o644)
 }
 
-func mustGlob(pattern string) []string {
-	files, err := filepath.Glob(pattern)
-	if err != nil {
-		panic(err)
-	}
-	return files
+// verdict is what a test said.
+type verdict struct {
+	ran, passed bool
+	output      string
 }
 
 var outcome = regexp.MustCompile(`(?m)^\s*--- (PASS|FAIL|SKIP): (\S+)`)
 
 // run runs one rule's test from a compiled binary, in the package's directory under root.
-func (r *runner) run(ctx context.Context, root string, rule *rule, binary string) verdict {
+func (r *runner) run(ctx context.Context, root string, rule *rule, binary, off string) verdict {
 	limit := 2 * time.Minute
 	if rule.Needs == needsServer {
 		limit = 10 * time.Minute
@@ -85,8 +179,9 @@ func (r *runner) run(ctx context.Context, root string, rule *rule, binary string
 	args := append([]string{"-test.v", "-test.count=1", "-test.timeout=" + limit.String(), "-test.run=" + rule.pattern()}, r.flags(rule.dir())...)
 	cmd := exec.CommandContext(ctx, binary, args...)
 	cmd.Dir = filepath.Join(root, rule.dir())
+	cmd.Env = append(os.Environ(), ruleVariable+"="+off)
 	raw, err := cmd.CombinedOutput()
-	v := verdict{built: true, output: string(raw)}
+	v := verdict{output: string(raw)}
 	for _, m := range outcome.FindAllStringSubmatch(v.output, -1) {
 		if m[2] == rule.shown() {
 			v.ran = m[1] != "SKIP"
@@ -96,70 +191,15 @@ func (r *runner) run(ctx context.Context, root string, rule *rule, binary string
 	return v
 }
 
-// asIs runs the listed tests of one package on the code as it stands.
-func (r *runner) asIs(ctx context.Context, dir string, rules []*rule) (problems []string) {
-	binary := filepath.Join(r.scratch, "asis-"+strings.ReplaceAll(dir, "/", "-"))
-	defer os.Remove(binary)
-	if out, err := r.compile(ctx, r.root, dir, "", binary); err != nil {
-		return []string{fmt.Sprintf("%s does not compile: %v\n%s", dir, err, tail(out))}
-	}
-	for _, rule := range rules {
-		switch v := r.run(ctx, r.root, rule, binary); {
-		case !v.ran:
-			problems = append(problems, fmt.Sprintf("%s: there is no test %s in %s", rule.ID, rule.name(), dir))
-		case !v.passed:
-			problems = append(problems, fmt.Sprintf("%s: %s %s fails as the code stands:\n%s", rule.ID, dir, rule.name(), tail(v.output)))
+// flags keeps a failing property from leaving its case in the tree.
+func (r *runner) flags(dir string) []string {
+	files, _ := filepath.Glob(filepath.Join(r.root, dir, "*_test.go"))
+	for _, file := range files {
+		if raw, err := os.ReadFile(file); err == nil && strings.Contains(string(raw), `"pgregory.net/rapid"`) {
+			return []string{"-rapid.nofailfile"}
 		}
 	}
-	return problems
-}
-
-// mutated runs a rule's test with the rule switched off. A problem is anything but a
-// test that ran and failed.
-func (r *runner) mutated(ctx context.Context, rule *rule) (problem string) {
-	dir, err := os.MkdirTemp(r.scratch, rule.ID+"-")
-	if err != nil {
-		return err.Error()
-	}
-	defer os.RemoveAll(dir)
-	edited, err := rule.Off.apply(r.root)
-	if err != nil {
-		return err.Error()
-	}
-	root, overlay := r.root, ""
-	if strings.HasSuffix(rule.Off.File, ".go") {
-		overlay, err = r.overlay(dir, rule.Off.File, edited)
-	} else { // a test reads it when it runs, so it needs a tree of its own
-		root = filepath.Join(dir, "tree")
-		err = r.copyTree(ctx, root, rule.Off.File, edited)
-	}
-	if err != nil {
-		return err.Error()
-	}
-	binary := filepath.Join(dir, "test")
-	if out, err := r.compile(ctx, root, rule.dir(), overlay, binary); err != nil {
-		return fmt.Sprintf("the edit does not compile: %v\n%s", err, tail(out))
-	}
-	switch v := r.run(ctx, root, rule, binary); {
-	case v.passed:
-		return "SURVIVES: the test passes with the rule switched off"
-	case !v.ran:
-		return "with the rule switched off the test does not even report:\n" + tail(v.output)
-	}
-	return ""
-}
-
-func (r *runner) overlay(dir, file string, edited []byte) (string, error) {
-	replacement := filepath.Join(dir, filepath.Base(file))
-	if err := os.WriteFile(replacement, edited, 0o644); err != nil {
-		return "", err
-	}
-	raw, err := json.Marshal(map[string]map[string]string{"Replace": {filepath.Join(r.root, file): replacement}})
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, "overlay.json")
-	return path, os.WriteFile(path, raw, 0o644)
+	return nil
 }
 
 // copyTree copies what git knows, and what it would, with one file replaced.
