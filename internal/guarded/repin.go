@@ -181,9 +181,15 @@ func refusePinned(ev *Evidence) *Error {
 	return Refuse(MsgRepinPinned, details...)
 }
 
+// livePlan is what the spec alone says of the plan. Policies aren't read: their digests are the
+// controller's to report.
+func (ev *Evidence) livePlan() plan.Resolution {
+	return plan.Sources{Unread: true}.Resolve(ev.Service.Spec.Rollout)
+}
+
 // topology says how the live plan differs in what a digest doesn't cover.
 func (ev *Evidence) topology() string {
-	return plan.Topology(ev.openRun().Plan, plan.Resolve(ev.Service.Spec.Rollout).Plan)
+	return plan.Topology(ev.openRun().Plan, ev.livePlan().Plan)
 }
 
 func refuseTopology(ev *Evidence) *Error {

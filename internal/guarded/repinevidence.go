@@ -76,7 +76,7 @@ func refusePlanEvidence(ev *Evidence) *Error {
 
 // checkLive demands a digest for each group of the spec.
 func (ev *Evidence) checkLive() *Error {
-	if live := plan.Resolve(ev.Service.Spec.Rollout); live.Reason == v1beta1.ReasonPlanInvalid {
+	if live := ev.livePlan(); live.Reason == v1beta1.ReasonPlanInvalid {
 		return Refuse(MsgRepinEvidence, "spec.rollout can't be run: "+Clean(live.Message), "correct it; the run goes on with the plan that it pinned")
 	}
 	groups, reported := ev.liveGroups(), ev.Service.Status.Rollout.Groups

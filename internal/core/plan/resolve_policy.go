@@ -11,8 +11,8 @@ type Sources struct {
 	// Policies are the RolloutPolicies that the spec refers to, by name. Nil means that the
 	// cluster has no such kind.
 	Policies map[string]Policy
-	// Unread is set where nobody looks policies up: a group that takes its progression from
-	// one then has its shape, no digest, and parks nothing.
+	// Unread is set where policies can't be looked up: a group that takes its progression from
+	// one that isn't given then has its shape, no digest, and parks nothing.
 	Unread bool
 	// Bound says whether a metric provider is bound. Nil means that nobody looked, and then
 	// none is missed.
@@ -48,14 +48,15 @@ func (r *Resolution) takePolicy(i int, ref *v1beta1.RolloutPolicyRef, from *Sour
 	case !KnownPolicyKind(ref.Kind):
 		r.park(v1beta1.ReasonPlanInvalid, "groups[%d].policyRef.kind: %q is reserved; use %s, or write the progression into the group", i, ref.Kind, v1beta1.RolloutPolicyKind)
 		return
-	case from.Unread:
-		return
-	case from.Policies == nil:
+	case from.Policies == nil && !from.Unread:
 		r.park(v1beta1.ReasonPlanInvalid, "%s can't be read: the manager found no RolloutPolicies in this cluster when it started; "+
 			"install their CRD and restart the manager, or write the progression into the group", where)
 		return
 	}
 	p, ok := from.Policies[ref.Name]
+	if !ok && from.Unread {
+		return
+	}
 	if !ok {
 		r.park(v1beta1.ReasonPolicyNotFound, "%s does not exist in the service's namespace; create it, or write the progression into the group", where)
 		return
