@@ -203,9 +203,6 @@ func (c *component) instances(w *World, permit rollout.Permit, pause rollout.Pau
 		Rows:         c.rows, Pods: c.Pods, Routed: c.Routed, SkipDrain: w.SkipDrain,
 	}
 	c.policy(w, permit, &in)
-	if in.StartHold == nil {
-		in.StartHold = c.lostStable()
-	}
 	if in.StartHold == nil && c.TemplateError != nil {
 		in.StartHold = &instance.Hold{Gate: v1beta1.GatePlan, Reason: c.TemplateError.Reason + ": " + c.TemplateError.Message}
 	}
@@ -225,6 +222,9 @@ func (c *component) instances(w *World, permit rollout.Permit, pause rollout.Pau
 		}
 	}
 	c.result = instance.Decide(in)
+	if lost := c.lostStable(); lost != nil && !c.result.Settled {
+		c.result.Hold = lost // nothing can be built, so nothing else is in the way
+	}
 	c.out.Pods = c.result.Pods
 	c.out.RemoveReplicaAnnotations = c.result.Consumed
 }
