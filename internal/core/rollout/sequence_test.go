@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ome.io/ome/api/v1beta1"
+	"ome.io/ome/internal/core/instance"
 	"ome.io/ome/internal/core/plan"
 )
 
@@ -109,5 +110,24 @@ func TestAMemberFinishesOncePerRun(t *testing.T) {
 	again, _ := Coordinate(Input{Now: t0.Add(time.Hour), Spec: spec}, res, plan.Resolve(spec), first, progress)
 	if got := again.Groups[0].LastFinished[0].Time; !got.Time.Equal(t0.Add(time.Minute)) {
 		t.Errorf("finished again at %v", got)
+	}
+}
+
+// A token can't change in turns: the first member's old pods wait for a peer that waits
+// for its turn. The hold says what to do about it.
+func TestASequenceThatWaitsForAPairSaysSo(t *testing.T) {
+	side := func(c v1beta1.ComponentType, serving map[string]int32) Member {
+		m := member(c, "a", "b")
+		m.Strategy, m.Token, m.Census = v1beta1.SurgeThenDrain, "n", instance.Census{ByToken: serving}
+		return m
+	}
+	in := Input{Members: []Member{side(decoder, map[string]int32{"o": 1, "n": 1}), side(engine, map[string]int32{"o": 1})}}
+	res := Result{Permits: map[v1beta1.ComponentType]Permit{engine: {}, decoder: {}}}
+	pairing(&res, in)
+	groups := turns().Groups[:2]
+	sequence(&res, in, run("b", "b"), groups, plan.Units(groups)[0])
+	want := "Sequential waiting on decoder, whose old pods wait for a peer of the new pairingProtocol; put engine and decoder into one blueGreen group, which takes effect with the next target"
+	if got := res.Permits[engine].Hold; got == nil || got.Reason != want {
+		t.Errorf("%+v", got)
 	}
 }
