@@ -42,7 +42,7 @@ func Decide(w World) Decision {
 	}
 	live := sources(&w).Resolve(in.Spec)
 	in.DefaultTolerance = w.Settings.Coordination.DefaultRatioTolerancePercent
-	takeCensus(&in, live, components)
+	takeCensus(w.Now, &in, live, components)
 	run := rollout.Decide(in, live)
 	wake(&out, run.Wake)
 	wake(&out, lookAgain(&w, run.ParkReason))
@@ -81,7 +81,7 @@ func Decide(w World) Decision {
 
 // takeCensus counts pods for the members whose group weighs them: most services have
 // neither a ratio nor a token that changes, and need none.
-func takeCensus(in *rollout.Input, live plan.Resolution, components []*component) {
+func takeCensus(now time.Time, in *rollout.Input, live plan.Resolution, components []*component) {
 	weighed := rollout.Weighed(*in, live)
 	if len(weighed) == 0 {
 		return
@@ -89,7 +89,7 @@ func takeCensus(in *rollout.Input, live plan.Resolution, components []*component
 	for _, c := range components {
 		for i := range in.Members {
 			if m := &in.Members[i]; m.Component == c.Type && weighed[c.Type] && c.Replica != nil {
-				m.Census = instance.TakeCensus(c.rows, c.Pods, c.Replica.UID, c.Routed)
+				m.Census = instance.TakeCensus(c.rows, c.Pods, c.Replica.UID, c.Routed, now, time.Duration(c.minReadySeconds())*time.Second)
 			}
 		}
 	}

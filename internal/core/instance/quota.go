@@ -2,6 +2,7 @@ package instance
 
 import (
 	"strconv"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -37,14 +38,16 @@ type Census struct {
 	Pairs int32
 	// ByToken counts serving pods by their pairing protocol.
 	ByToken map[string]int32
-	// Unoffered counts those of them that no endpoint offers yet: no request reaches them.
+	// Unoffered counts those of them that no endpoint offers yet, or not for minReadySeconds:
+	// who sends requests may not know of them. Due is when that time is over for the next one.
 	Unoffered map[string]int32
+	Due       time.Time
 }
 
 // TakeCensus counts the pods that belong to the owner.
-func TakeCensus(rows []v1beta1.InstanceStatus, pods []*corev1.Pod, owner types.UID, routed map[types.UID]bool) Census {
+func TakeCensus(rows []v1beta1.InstanceStatus, pods []*corev1.Pod, owner types.UID, routed map[types.UID]bool, now time.Time, minReady time.Duration) Census {
 	c := Census{ByToken: map[string]int32{}, Unoffered: map[string]int32{}}
-	in := Input{Routed: routed}
+	in := Input{Routed: routed, Now: now, MinReady: minReady}
 	in.Owner.UID = owner
 	rising := map[[2]int32]bool{}
 	of := map[int32]int32{}
@@ -71,8 +74,11 @@ func TakeCensus(rows []v1beta1.InstanceStatus, pods []*corev1.Pod, owner types.U
 		c.Serving++
 		token := obj.Labels[v1beta1.PairingProtocolLabel]
 		c.ByToken[token]++
-		if !p.ready || !p.routed {
+		if ok, due := p.available(&in); !ok {
 			c.Unoffered[token]++
+			if !due.IsZero() && (c.Due.IsZero() || due.Before(c.Due)) {
+				c.Due = due
+			}
 		}
 		if index, err := strconv.ParseInt(obj.Labels[v1beta1.InstanceIndexLabel], 10, 32); err == nil {
 			delete(rising, [2]int32{int32(index), p.ordinal})

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"time"
 
 	"ome.io/ome/api/v1beta1"
 	"ome.io/ome/internal/core/instance"
@@ -81,6 +82,11 @@ func pairingOf(res *Result, c, peer *Member) {
 		}
 		hold := &instance.Hold{Gate: v1beta1.GatePairing, Reason: reason}
 		res.change(c.Component, func(p *Permit) { p.Drains = atMost(p.Drains, left, hold) })
+		for _, due := range []time.Time{c.Census.Due, peer.Census.Due} {
+			if !due.IsZero() && (res.Wake.IsZero() || due.Before(res.Wake)) {
+				res.Wake = due
+			}
+		}
 	}
 }
 
@@ -90,7 +96,8 @@ func pairs(m *Member, token string) int32 {
 }
 
 // offered counts those of them that requests reach: a pod in rotation takes its place
-// behind the Service a moment later.
+// behind the Service a moment later, and who balances load learns of that later still.
+// minReadySeconds says how much.
 func offered(m *Member, token string) int32 {
 	return pairs(m, token) - m.Census.Unoffered[token] - m.Census.Unoffered[""]
 }

@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"testing"
+	"time"
 
 	"ome.io/ome/api/v1beta1"
 	"ome.io/ome/internal/core/instance"
@@ -95,5 +96,19 @@ func TestWeighedCountsForTheRunAndForTheNext(t *testing.T) {
 		if !got[c] {
 			t.Errorf("%s is not counted", c)
 		}
+	}
+}
+
+// What ends a hold by time alone has to wake somebody.
+func TestPairingWakesWhenAPeerHasBeenOfferedForLongEnough(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	of := func(c v1beta1.ComponentType, due time.Time) Member {
+		return Member{Component: c, Strategy: v1beta1.SurgeThenDrain, Token: "kv-v2", Behind: true, Census: instance.Census{
+			ByToken: map[string]int32{"kv-v1": 1, "kv-v2": 1}, Unoffered: map[string]int32{"kv-v2": 1}, Due: due}}
+	}
+	res := Result{Permits: map[v1beta1.ComponentType]Permit{}, Wake: now.Add(time.Minute)}
+	pairing(&res, Input{Members: []Member{of(engine, now.Add(3*time.Second)), of(decoder, now.Add(2*time.Second))}})
+	if want := now.Add(2 * time.Second); !res.Wake.Equal(want) {
+		t.Errorf("wakes at %v, want %v", res.Wake, want)
 	}
 }

@@ -166,7 +166,7 @@ type Result struct {
 	Values []MetricValue
 	// Consumed are the service's mailboxes that this pass answered, by annotation and value.
 	Consumed map[string]string
-	// Wake is when a soak ends.
+	// Wake is when a soak ends, or a pod has been in rotation for long enough to be paired with.
 	Wake time.Time
 	// ParkReason and ParkMessage say why no plan could be pinned; empty otherwise.
 	ParkReason, ParkMessage string
