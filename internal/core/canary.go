@@ -151,8 +151,8 @@ func (c *component) weights(w *World, primary bool, s *v1beta1.CanaryStatus) []v
 			stable = m.Stable
 		}
 	}
-	if !primary {
-		weight = 0
+	if !primary || stable == s.CanaryRevisionHash {
+		weight = 0 // it has one revision, and two entries may not have one name
 	}
 	var out []v1beta1.TrafficTarget
 	if weight > 0 {
