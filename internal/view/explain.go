@@ -59,6 +59,7 @@ type ExplainGroup struct {
 	Revisions      []ComponentRevision `json:"revisions"`
 	Traffic        []ComponentTraffic  `json:"traffic"`
 	Ratio          *RatioCounts        `json:"ratio,omitempty"`
+	Canary         *ExplainCanary      `json:"canary,omitempty"`
 }
 
 // ComponentRevision holds the revision hashes that a group moves a component between.
@@ -205,6 +206,9 @@ func (e *explainer) groups() {
 			}
 			out.Ratio = ratioCounts(st.ObservedRatio)
 		}
+		if out.Canary = e.canary(&g); out.Canary != nil {
+			out.Phase = e.phaseOf(out.Canary)
+		}
 		for _, c := range g.Components {
 			name := v1beta1.ComponentType(c)
 			if r := e.revisions(name); r != (ComponentRevision{Component: c}) {
@@ -244,16 +248,7 @@ func (e *explainer) revisions(c v1beta1.ComponentType) ComponentRevision {
 	} else if comp := e.status.component(string(c)); comp != nil {
 		out.Stable = comp.RolledOutRevision
 	}
-	for _, other := range e.isvc.Status.Components {
-		if other.Canary == nil {
-			continue
-		}
-		for _, m := range other.Canary.Members {
-			if m.Component == c {
-				out.Rejected = safe(m.Rejected)
-			}
-		}
-	}
+	out.Rejected = rejectedOf(e.isvc, c)
 	return out
 }
 
@@ -294,7 +289,8 @@ func (e *explainer) tail() string {
 	text := ""
 	var waits []string
 	for i := range e.out.Holds {
-		if h := &e.out.Holds[i]; h.Component != "" {
+		// The sentence has said what a canary waits for.
+		if h := &e.out.Holds[i]; h.Component != "" && !strings.HasPrefix(h.Kind, "Canary") {
 			waits = append(waits, h.Component+" ("+h.Kind+")")
 		}
 	}

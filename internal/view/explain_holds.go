@@ -38,21 +38,17 @@ func (e *explainer) holds() {
 	e.pauses()
 	e.parked()
 	for i := range e.out.Groups {
-		if g := &e.out.Groups[i]; g.Phase == string(v1beta1.CoordinationFailed) {
+		if g := &e.out.Groups[i]; g.Canary == nil && g.Phase == string(v1beta1.CoordinationFailed) {
 			index := g.Index
 			e.hold(ExplainHold{Kind: holdGroupFailed, Group: &index, Evidence: EvidenceReported, Reason: g.Message, Since: g.Since,
 				WayOut: "a revision that can't start is mended in the spec; which Instance it is", Command: e.command("instance list")})
 		}
 	}
+	e.canaryHolds()
 	for _, c := range v1beta1.Components() {
 		st, ok := e.isvc.Status.Components[c]
 		if !ok {
 			continue
-		}
-		if st.Canary != nil && st.Canary.PreStepHold {
-			e.hold(ExplainHold{Kind: holdCanaryPreStep, Component: string(c), Group: e.groupIndex(c), Evidence: EvidenceReported,
-				Reason: "a repin raised the weight of the step the canary is at",
-				WayOut: "promote the step", Command: e.annotate(v1beta1.RolloutPromoteAnnotation, safe(st.Canary.CanaryRevisionHash))})
 		}
 		if st.Lifecycle != nil && st.Lifecycle.RolloutHold != nil {
 			e.componentHold(c, st.Lifecycle)
@@ -64,10 +60,6 @@ func (e *explainer) hold(h ExplainHold) { e.out.Holds = append(e.out.Holds, h) }
 
 func (e *explainer) command(words string) string {
 	return "kubectl ome " + words + " " + e.isvc.Name + " -n " + e.isvc.Namespace
-}
-
-func (e *explainer) annotate(key, value string) string {
-	return fmt.Sprintf("kubectl annotate %s.%s %s -n %s %s=%s", v1beta1.InferenceServiceResource, v1beta1.Group, e.isvc.Name, e.isvc.Namespace, key, value)
 }
 
 // pauses shows the pause that is asked for and the one that the controller obeys.

@@ -225,7 +225,7 @@ func planGroup(i int, groups []v1beta1.RolloutGroup) PlanGroup {
 	if g.Canary != nil {
 		for j := range g.Canary.Steps {
 			step := &g.Canary.Steps[j]
-			out.Steps = append(out.Steps, PlanStep{oneLine(step.Capacity.String()), step.Traffic, gateOf(step)})
+			out.Steps = append(out.Steps, PlanStep{oneLine(step.Capacity.String()), step.Traffic, string(plan.StepGate(step))})
 		}
 	}
 	return out

@@ -189,6 +189,9 @@ func (t *explainTable) where(g *ExplainGroup) {
 	if len(traffic) > 0 {
 		t.add("TRAFFIC", joined(traffic))
 	}
+	if g.Canary != nil {
+		t.canary(g.Canary)
+	}
 }
 
 func (t *explainTable) hold(h *ExplainHold) {

@@ -66,7 +66,7 @@ type HistoryRevision struct {
 	Component string `json:"component"`
 	Phase     string `json:"phase,omitempty"`
 	Hash      string `json:"hash"`
-	// Role is Current, Ready or Previous.
+	// Role is Current, Ready, Previous, or Rejected for one that was rolled back.
 	Role string `json:"role"`
 }
 
@@ -101,6 +101,9 @@ func BuildRolloutHistory(s *v1beta1.InferenceService, now time.Time) *RolloutHis
 			if r.hash != "" {
 				h.Revisions = append(h.Revisions, HistoryRevision{c.Type, c.Phase, r.hash, r.role})
 			}
+		}
+		if hash := rejectedOf(s, v1beta1.ComponentType(c.Type)); hash != "" {
+			h.Revisions = append(h.Revisions, HistoryRevision{c.Type, c.Phase, hash, "Rejected"})
 		}
 	}
 	report := &RolloutHistoryReport{

@@ -113,6 +113,7 @@ const (
 
 // Issue codes.
 const (
+	IssueAnalysisInconclusive   = "AnalysisInconclusive"
 	IssueCanaryStatusMissing    = "CanaryStatusMissing"
 	IssueCanaryStatusUnexpected = "CanaryStatusUnexpected"
 	IssueCanaryStepInvalid      = "CanaryStepInvalid"
@@ -438,60 +439,6 @@ func (b *statusBuilder) hash(c v1beta1.ComponentType, name string) string {
 		return ""
 	}
 	return hash
-}
-
-// primary is the component that keeps a canary group's state.
-func (g *group) primary() string {
-	if slices.Contains(g.Components, string(v1beta1.RouterComponent)) {
-		return string(v1beta1.RouterComponent)
-	}
-	return string(v1beta1.EngineComponent)
-}
-
-func (b *statusBuilder) canary(c v1beta1.ComponentType, st *v1beta1.ComponentStatus, g *group, out *RolloutComponent) {
-	if g == nil || g.canary == nil {
-		if st.Canary != nil {
-			b.issue(IssueCanaryStatusUnexpected, nil, c)
-		}
-		return
-	}
-	index := g.Index
-	state := st.Canary
-	if p := v1beta1.ComponentType(g.primary()); p != c {
-		state = b.isvc.Status.Components[p].Canary
-	} else if state == nil && st.RolloutPhase != "" && st.RolloutPhase != v1beta1.RolloutStable {
-		b.issue(IssueCanaryStatusMissing, &index, c)
-	}
-	if state == nil {
-		return
-	}
-	steps := g.canary.Steps
-	if state.CurrentStep < 0 || int(state.CurrentStep) > len(steps) || len(steps) == 0 {
-		if g.primary() == string(c) {
-			b.issue(IssueCanaryStepInvalid, &index, c)
-		}
-		return
-	}
-	at := min(int(state.CurrentStep), len(steps)-1)
-	out.Step = &Step{
-		Current: at + 1, Total: len(steps), Capacity: oneLine(steps[at].Capacity.String()),
-		TargetTraffic: steps[at].Traffic, ObservedTraffic: state.ObservedTrafficWeight,
-	}
-	if int(state.CurrentStep) < len(steps) {
-		out.Step.Gate = gateOf(&steps[at])
-	}
-}
-
-func gateOf(step *v1beta1.RolloutGroupStep) string {
-	switch {
-	case step.Analysis != nil:
-		return "Analysis"
-	case step.Pause != nil && step.Pause.Duration != nil:
-		return "Timed"
-	case step.Pause != nil:
-		return "Manual"
-	}
-	return "Immediate"
 }
 
 func (b *statusBuilder) summarize() {

@@ -52,6 +52,7 @@ func sentence(s *v1beta1.InferenceService, r *RolloutStatusReport, now time.Time
 			text += " A pause (" + pause + ") is asked for; the controller hasn't confirmed it yet."
 		}
 	}
+	text += requested(s)
 	if sum.Epoch == EpochUnverifiable {
 		text += " This status isn't proved to be about the newest spec."
 	}
@@ -60,30 +61,8 @@ func sentence(s *v1beta1.InferenceService, r *RolloutStatusReport, now time.Time
 
 // progress is the tail that says how far and waiting for what.
 func progress(s *v1beta1.InferenceService, r *RolloutStatusReport, now time.Time, withHold bool) string {
-	for _, c := range r.Content.Components {
-		if c.Step == nil {
-			continue
-		}
-		st := s.Status.Components[v1beta1.ComponentType(c.Type)]
-		if st.Canary == nil {
-			continue
-		}
-		text := fmt.Sprintf(": step %d of %d", c.Step.Current, c.Step.Total)
-		since := ""
-		if t := st.Canary.StepEnteredTime; t != nil {
-			since = " (" + age(now.Sub(t.Time)) + ")"
-		}
-		switch {
-		case since == "":
-			return text + ", waiting for its Instances to be ready"
-		case c.Step.Gate == "Manual" && st.RolloutPhase == v1beta1.RolloutPaused:
-			return text + ", waiting for you to promote" + since
-		case c.Step.Gate == "Timed":
-			return text + ", waiting for its timer" + since
-		case c.Step.Gate == "Analysis":
-			return text + ", waiting for its analysis" + since
-		}
-		return text + since
+	if text := canaryProgress(s, r, now); text != "" {
+		return ": " + text
 	}
 	var parts []string
 	var hold string
@@ -106,7 +85,7 @@ func progress(s *v1beta1.InferenceService, r *RolloutStatusReport, now time.Time
 func failure(s *v1beta1.InferenceService) string {
 	for _, name := range v1beta1.Components() {
 		if c := s.Status.Components[name].Canary; c != nil && c.Failed != nil {
-			return ": " + string(name) + ", " + oneLine(string(c.Failed.Reason))
+			return ": the canary of " + string(name) + " gave up, because " + failureWords(c.Failed.Reason)
 		}
 	}
 	if c := s.Status.RolloutCoordination; c != nil {

@@ -191,6 +191,7 @@ func (v *validator) report(now time.Time, source Source) *RolloutValidateReport 
 			v.add(v.autoscalerResolve(c))
 		}
 	}
+	v.canaries()
 	v.declared(checkAdmission, "", true)
 	v.sumUp()
 

@@ -42,7 +42,7 @@ func (p *WaitPredicate) Requested() string {
 	case WaitReady:
 		return "Ready=" + p.Want
 	case WaitRollout:
-		return "Rollout=" + map[string]string{"stable": "Stable", "failed": "Failed", "rolled-back": "RolledBack"}[p.Want]
+		return "Rollout=" + map[string]string{"stable": "Stable", "failed": "Failed", "rolled-back": "RolledBack", "paused": "Paused"}[p.Want]
 	case WaitMigration:
 		return "Migration=Terminal"
 	case WaitReplicaReady:

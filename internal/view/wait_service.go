@@ -98,7 +98,20 @@ func inspect(conditions []v1beta1.DuckCondition, reference time.Time) WaitInspec
 	return out
 }
 
-var rolloutWant = map[string]string{"stable": StateSucceeded, "failed": StateFailed, "rolled-back": StateRolledBack}
+// rolloutWant is the state behind each word. Paused is a canary that waits at a gate, or
+// a pause of the service.
+var rolloutWant = map[string]string{"stable": StateSucceeded, "failed": StateFailed, "rolled-back": StateRolledBack, "paused": StatePaused}
+
+// moving is true while a request that the controller hasn't taken yet may end the gate
+// that is reported.
+func moving(s *v1beta1.InferenceService) bool {
+	for _, key := range []string{v1beta1.RolloutPromoteAnnotation, v1beta1.RolloutRollbackAnnotation} {
+		if v, ok := s.Annotations[key]; ok && v != "false" {
+			return true
+		}
+	}
+	return false
+}
 
 // rollout judges what the status says about the rollout, as `rollout status` does.
 func (w *Waiter) rollout(s *v1beta1.InferenceService, reference time.Time) (matched bool, failed string) {
@@ -134,7 +147,7 @@ func (w *Waiter) rollout(s *v1beta1.InferenceService, reference time.Time) (matc
 	}
 	for _, i := range o.Issues {
 		// Neither says that what is reported is wrong.
-		if i.Code != IssueEpochUnverifiable && i.Code != "AnalysisInconclusive" {
+		if i.Code != IssueEpochUnverifiable && i.Code != IssueAnalysisInconclusive {
 			o.Validity = stateInvalid
 		}
 	}
@@ -143,7 +156,7 @@ func (w *Waiter) rollout(s *v1beta1.InferenceService, reference time.Time) (matc
 		o.Validity, w.last.Reason, w.last.Evidence = stateUnavailable, "RolloutNotRecorded", EvidenceUnavailable
 	case o.Validity != valid || o.GenerationFreshness == stateInvalid:
 		w.last.Reason = "InvalidRollout"
-	case sum.ReportedState == rolloutWant[w.Predicate.Want] && o.GenerationFreshness != freshStale:
+	case sum.ReportedState == rolloutWant[w.Predicate.Want] && o.GenerationFreshness != freshStale && !(sum.ReportedState == StatePaused && moving(s)):
 		w.last.Reason = "RolloutMatched"
 		return true, ""
 	default:

@@ -77,7 +77,9 @@ func CanaryTrafficProblem(service string, primary v1beta1.ComponentType, st *v1b
 	if w := c.ObservedTrafficWeight; w < 0 || w > 100 {
 		return fmt.Sprintf("%s.canary.observedTrafficWeight is %d", where, w)
 	}
-	if got := seen[c.CanaryRevisionHash]; len(st.Traffic) > 0 && c.CanaryRevisionHash != "" && got != c.ObservedTrafficWeight {
+	// A primary that the change leaves alone has one revision, which carries everything.
+	alone := c.CanaryRevisionHash == "" || c.CanaryRevisionHash == c.StableRevisionHash
+	if got := seen[c.CanaryRevisionHash]; len(st.Traffic) > 0 && !alone && got != c.ObservedTrafficWeight {
 		return fmt.Sprintf("%s.canary.observedTrafficWeight is %d and its traffic gives revision %s %d", where, c.ObservedTrafficWeight, c.CanaryRevisionHash, got)
 	}
 	return ""
