@@ -39,7 +39,8 @@ func (a *App) wait() *cobra.Command {
 
 Predicates:
   condition=Ready[=True|False|Unknown]      the Ready condition
-  rollout=stable|failed|rolled-back         what "rollout status" reports
+  rollout=stable|failed|rolled-back|paused  what "rollout status" reports; paused is a
+                                            canary that waits at a gate, or a pause
   replicas=ready     --component --replicas ready Instances of a component
   replicas=current   --component --replicas wanted and present Instances
   held-revision=unheld  --component --revision --ir-name --ir-uid
@@ -369,6 +370,6 @@ func (f *waitFlags) add(cmd *cobra.Command) {
 	fs.StringVar(&f.requestID, "request-id", "", "ID of the request; for migration and runtime-sync")
 	fs.StringVarP(&f.output, "output", "o", string(guarded.OutputTable), "Output: table, wide, json or yaml")
 	fixed(cmd, "output", "table", "wide", "json", "yaml")
-	fixed(cmd, "for", "condition=Ready", "rollout=stable", "rollout=failed", "rollout=rolled-back", "replicas=ready", "replicas=current",
+	fixed(cmd, "for", "condition=Ready", "rollout=stable", "rollout=failed", "rollout=rolled-back", "rollout=paused", "replicas=ready", "replicas=current",
 		"held-revision=unheld", "migration=terminal", "runtime-sync=acknowledged")
 }

@@ -31,6 +31,7 @@ var predicates = map[string]view.WaitPredicate{
 	"rollout=stable":            {Family: view.WaitRollout, Want: "stable"},
 	"rollout=failed":            {Family: view.WaitRollout, Want: "failed"},
 	"rollout=rolled-back":       {Family: view.WaitRollout, Want: "rolled-back"},
+	"rollout=paused":            {Family: view.WaitRollout, Want: "paused"},
 	"migration=terminal":        {Family: view.WaitMigration},
 	"replicas=ready":            {Family: view.WaitReplicaReady},
 	"replicas=current":          {Family: view.WaitReplicaCount},
@@ -42,7 +43,7 @@ var predicates = map[string]view.WaitPredicate{
 func (f *waitFlags) parse(service string) (*view.WaitPredicate, guarded.Output, error) {
 	p, ok := predicates[f.predicate]
 	if !ok {
-		return nil, "", guarded.Usage(msgWaitPredicate, "got "+guarded.Quote(guarded.Clean(f.predicate)))
+		return nil, "", guarded.Usage(msgWaitPredicate, "got "+guarded.Quote(guarded.Clean(f.predicate)), "rollout=paused is another: a canary that waits at a gate, or a pause")
 	}
 	if message := f.foreign(p.Family); message != "" {
 		return nil, "", guarded.Usage(message, "a flag is set that --for="+f.predicate+" doesn't take")

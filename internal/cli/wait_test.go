@@ -78,6 +78,23 @@ func (w *waitFor) ready(status string) {
 	})
 }
 
+// canary stores the groups and the status of a fixture, in a phase.
+func (w *waitFor) canary(f *fixture, word string) {
+	phase(f, "engine", word)
+	w.change(func(u *unstructured.Unstructured) {
+		groups, _, _ := unstructured.NestedSlice(f.service.Object, "spec", "rollout", "groups")
+		set(u, groups, "spec", "rollout", "groups")
+	})
+	w.status("InferenceService", "chat", func(u *unstructured.Unstructured) {
+		status := f.service.Object["status"].(map[string]any)
+		status["observedGeneration"] = u.GetGeneration()
+		set(f.service, u.GetGeneration(), "status", "rollout", "observedGeneration")
+		record(f, "engine", map[string]any{"observedGeneration": u.GetGeneration()})
+		set(f.service, map[string]any{}, "status", "components", "decoder")
+		u.Object["status"] = status
+	})
+}
+
 func (w *waitFor) status(kind, name string, edit func(*unstructured.Unstructured)) {
 	w.t.Helper()
 	u := w.stored(kind, name)
@@ -156,6 +173,17 @@ func TestWaitPolls(t *testing.T) {
 				set(u, []any{map[string]any{"name": "0", "phase": "Idle", "policy": "BlueGreen", "components": []any{"engine", "decoder"}}}, "status", "rolloutCoordination", "groups")
 			})
 		}, 0, "", []string{"Reported rollout        Succeeded"}},
+		{"canary at its gate", []string{"--for=rollout=paused"}, func(w *waitFor) {
+			w.canary(promotable(), "Pending")
+			w.onLook[3] = func(w *waitFor) { w.canary(promotable(), "Paused") }
+		}, 0, "", []string{"Requested               Rollout=Paused", "Reported rollout        Paused", "GET / WATCH / polls     3 / 1 / 2"}},
+		{"canary rolled back", []string{"--for=rollout=rolled-back"}, func(w *waitFor) {
+			w.canary(promotable(), "Paused")
+			w.onLook[2] = func(w *waitFor) { w.canary(rejected(), "RolledBack") }
+		}, 0, "", []string{"Reported rollout        RolledBack"}},
+		{"canary failed", []string{"--for=rollout=failed"}, func(w *waitFor) {
+			w.canary(failedAt(manualStep, "CapacityTimeout"), "Failed")
+		}, 0, "", []string{"Reported rollout        Failed"}},
 		{"not found", []string{"--for=condition=Ready"}, func(w *waitFor) { w.remove() }, 2, unmet, []string{"NotFound", "PredicateUnmet"}},
 		{"deleted", []string{"--for=condition=Ready"}, func(w *waitFor) { w.onLook[2] = func(w *waitFor) { w.remove() } }, 2, unmet, []string{"Deleted"}},
 		{"replaced", []string{"--for=condition=Ready"}, func(w *waitFor) {
