@@ -277,6 +277,38 @@ func TestContractZeroBudgets(t *testing.T) {
 	}
 }
 
+// Requests follow pods: what a component is reached by selects those of both revisions,
+// also while a canary records another weight.
+func TestContractCanaryTraffic(t *testing.T) {
+	spec := together()
+	spec.Groups[0].Canary = &v1beta1.GroupCanary{Steps: []v1beta1.RolloutGroupStep{
+		{Capacity: intstr.FromString("50%"), Traffic: 5, Pause: &v1beta1.RolloutPause{}}, {Capacity: intstr.FromString("100%"), Traffic: 100}}}
+	c := resting(t, spec, map[v1beta1.ComponentType]int32{engine: 4, decoder: 2})
+	c.SetImage(engine, "v2")
+	c.SetImage(decoder, "v2")
+	if err := c.Settle(2000); err != nil {
+		t.Fatal(err)
+	}
+	record := c.actual.service.Status.Components[engine].Canary
+	if record == nil || record.ObservedTrafficWeight != 5 {
+		t.Fatalf("%+v", record)
+	}
+	selected := c.actual.services[v1beta1.ReplicaName(Name, engine)].Spec.Selector
+	images := map[string]int{}
+	for _, p := range c.Pods() {
+		matches := true
+		for key, value := range selected {
+			matches = matches && p.Labels[key] == value
+		}
+		if matches {
+			images[p.Spec.Containers[0].Image]++
+		}
+	}
+	if images["v1"] != 2 || images["v2"] != 2 {
+		t.Errorf("the Service selects %v, by %v", images, selected)
+	}
+}
+
 func TestContractRatio(t *testing.T) {
 	spec := together()
 	spec.Groups[0].MaintainRatio = &v1beta1.MaintainRatio{}

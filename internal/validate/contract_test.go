@@ -93,6 +93,8 @@ func TestContractAdmission(t *testing.T) {
 			want: []string{g0 + ".components[0] CanaryRequiresOMENative", g0 + ".components[1] CanaryRequiresOMENative"}},
 		{name: "a canary that names the engine names the decoder too", change: groups(canaryGroup(engine)), want: []string{g0 + ".components CanaryInvalid"}},
 		{name: "a canary that names the decoder names the engine too", change: groups(canaryGroup(decoder)), want: []string{g0 + ".components CanaryInvalid"}},
+		{name: "one canary group holds both units", change: groups(canaryGroup(engine, decoder, router))},
+		{name: "a canary of the router beside one of engine and decoder", change: both(groups(canaryGroup(engine, decoder), canaryGroup(router)), concurrently)},
 
 		{name: "a component that is none", change: groups(group(engine, decoder, "encoder")), want: []string{g0 + ".components[2] InvalidComponentInCoordinationGroup"}},
 		{name: "a component that the service does not declare", change: func(s *v1beta1.InferenceService) { s.Spec.Decoder = nil },

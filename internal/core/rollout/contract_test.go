@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"ome.io/ome/api/v1beta1"
+	"ome.io/ome/internal/core/analysis"
 	"ome.io/ome/internal/core/instance"
 	"ome.io/ome/internal/core/plan"
 )
@@ -361,5 +362,60 @@ func TestContractPairing(t *testing.T) {
 				t.Errorf("%d decoders of the new token: drains %+v", peers, got)
 			}
 		}
+	})
+}
+
+func TestContractCanary(t *testing.T) {
+	t.Run("a share of each component's replicas, rounded up, runs the new revision", func(t *testing.T) {
+		s := newStage(t, canaryOf(steps(stepAt("25%", 10, manual()), stepAt("100%", 100, nil)), engine, decoder), map[v1beta1.ComponentType]int32{engine: 6, decoder: 3})
+		s.change("b")
+		s.want("engine Paused step 0 weight 10, decoder 2a+1b, engine 4a+2b, run open")
+	})
+	for name, tc := range map[string]struct {
+		errors float64
+		step   int32
+		phase  v1beta1.RolloutPhase
+	}{
+		"an analysis that passes advances the canary":                {0, 1, v1beta1.RolloutPending},
+		"an analysis that fails as often as it may rolls it back":    {1, 0, v1beta1.RolloutRollingBack},
+		"an analysis that has no answer yet does neither of the two": {-1, 0, v1beta1.RolloutPaused},
+	} {
+		t.Run(name, func(t *testing.T) {
+			judged := stepAt("25%", 10, nil)
+			judged.Analysis = &v1beta1.RolloutAnalysis{Interval: metav1.Duration{Duration: time.Minute}, FailureLimit: 1,
+				Metrics: []v1beta1.AnalysisMetric{{Name: "errors", Query: "errors", Operator: "LT", Threshold: "0.5"}}}
+			s := pair(t, judged, stepAt("100%", 100, manual()))
+			s.change("b")
+			s.now = s.now.Add(time.Hour)
+			in := s.input()
+			in.Reach = func(string) (time.Duration, error) { return 0, nil }
+			res := Decide(in, plan.Resolve(s.spec))
+			if len(res.Due) != 1 {
+				t.Fatalf("no sample is asked for: %+v", res.Due)
+			}
+			if tc.errors >= 0 {
+				due := res.Due[0]
+				in.Samples = []analysis.Sample{{ID: due.ID, At: in.Now, Done: in.Now, Answers: []analysis.Answer{
+					{Metric: "errors", Query: due.Queries[0].Text, Type: analysis.Vector, Series: []analysis.Series{{Labels: "{}", Value: tc.errors}}}}}}
+				res = Decide(in, plan.Resolve(s.spec))
+			}
+			if got := res.Canaries[engine]; got.Status.CurrentStep != tc.step || got.Phase != tc.phase {
+				t.Errorf("step %d, %s: %+v", got.Status.CurrentStep, got.Phase, got.Status.MetricResults)
+			}
+		})
+	}
+	t.Run("the router runs one of its own at the same time", func(t *testing.T) {
+		spec := canaryOf(steps(stepAt("50%", 10, manual()), stepAt("100%", 100, nil)), engine, decoder)
+		spec.Groups = append(spec.Groups, v1beta1.RolloutGroup{Components: []v1beta1.ComponentType{router}, Canary: steps(stepAt("25%", 20, manual()), stepAt("100%", 100, nil))})
+		s := newStage(t, spec, map[v1beta1.ComponentType]int32{engine: 4, decoder: 2, router: 4})
+		s.wants[engine], s.wants[decoder], s.wants[router] = "b", "b", "r"
+		s.settle()
+		s.want("engine Paused step 0 weight 10, router Paused step 0 weight 20, decoder 1a+1b, engine 2a+2b, router 3a+1r, run open")
+	})
+	t.Run("one canary group holds the router too", func(t *testing.T) {
+		s := newStage(t, canaryOf(steps(stepAt("50%", 10, manual()), stepAt("100%", 100, nil)), engine, decoder, router),
+			map[v1beta1.ComponentType]int32{engine: 4, decoder: 2, router: 2})
+		s.change("b")
+		s.want("router Paused step 0 weight 10, decoder 1a+1b, engine 2a+2b, router 1a+1b, run open")
 	})
 }
