@@ -94,6 +94,9 @@ func checkShape(r *Result, rollout *v1beta1.RolloutSpec) {
 		if len(groups[i].Order) > 0 {
 			r.refuse(groupField(i, ".order"), CodeOrderNotHonored, "no progression applies an order inside a group; remove it")
 		}
+		if d := groups[i].Soak; d != nil && d.Duration < 0 {
+			r.refuse(groupField(i, ".soak"), CodeSoakNotHonored, "%s is negative; use 0 or more", d.Duration)
+		}
 		if groups[i].Soak != nil && (!inSequence || plan.Kind(&groups[i]) == v1beta1.ProgressionCanary) {
 			r.refuse(groupField(i, ".soak"), CodeSoakNotHonored,
 				"%s applies between the groups of a sequence only, which is two or more blueGreen groups of one component each; remove it", groups[i].Soak.Duration)

@@ -128,6 +128,7 @@ var serviceCases = []struct {
 	}},
 	{name: "two groups that run together", change: groups(group(engine, decoder), group(router))},
 	{name: "a sequence", change: groups(group(decoder), group(engine))},
+	{name: "soak below zero", change: groups(with(group(decoder), func(g *v1beta1.RolloutGroup) { g.Soak = &metav1.Duration{Duration: -time.Minute} }), group(engine))},
 	{name: "soak outside a sequence", change: groups(with(group(engine, decoder), func(g *v1beta1.RolloutGroup) {
 		g.Soak = &metav1.Duration{Duration: 10 * time.Minute}
 	}))},
