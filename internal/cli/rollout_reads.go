@@ -13,7 +13,7 @@ import (
 
 // rolloutReads are the reads of a rollout beside `rollout status`.
 func (a *App) rolloutReads() []*cobra.Command {
-	return []*cobra.Command{a.rolloutExplain(), a.rolloutHistory(), a.rolloutValidate()}
+	return []*cobra.Command{a.rolloutExplain(), a.rolloutHistory(), a.rolloutPreview(), a.rolloutValidate()}
 }
 
 func (a *App) rolloutExplain() *cobra.Command {

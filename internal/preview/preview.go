@@ -51,7 +51,7 @@ func run(in *Input) Result {
 		rec.done()
 	}
 	res.Changes = changes(c, before, in.New)
-	res.runs(c, rec, was)
+	res.runs(rec, was)
 	res.moves(rec, tokens, in.New)
 	switch {
 	case !ended:
@@ -122,17 +122,13 @@ func changes(c *sim.Cluster, before map[v1beta1.ComponentType]Change, s Spec) (o
 }
 
 // runs says which run moved the Instances.
-func (res *Result) runs(c *sim.Cluster, rec *recorder, was *v1beta1.RolloutRun) {
+func (res *Result) runs(rec *recorder, was *v1beta1.RolloutRun) {
 	switch n := len(rec.ran); {
 	case n > 0:
 		res.Run, res.Superseded = rec.ran[n-1], was != nil
 	case was != nil:
 		res.Run, res.Pinned = was, true
-		for _, cond := range c.Service().Status.Conditions {
-			if cond.Type == v1beta1.ConditionRolloutPlanDrift && string(cond.Status) == "True" {
-				res.Drift = cond.Reason + ": " + cond.Message
-			}
-		}
+		res.Drift = rec.drift
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"ome.io/ome/api/v1beta1"
 	"ome.io/ome/internal/core"
 	"ome.io/ome/internal/sim"
@@ -80,6 +82,8 @@ type recorder struct {
 	pods  int32
 	// ran are the runs that were opened.
 	ran []*v1beta1.RolloutRun
+	// drift is what the open run was last said to differ in from the spec.
+	drift string
 }
 
 func newRecorder(c *sim.Cluster) *recorder {
@@ -169,6 +173,13 @@ func (r *recorder) decided(before *v1beta1.RolloutStatus, d *core.Decision) {
 		l := r.at()
 		l.Notes = append(l.Notes, "a run opens")
 		r.ran = append(r.ran, is)
+	}
+	if is != nil {
+		for _, cond := range r.c.Service().Status.Conditions {
+			if cond.Type == v1beta1.ConditionRolloutPlanDrift && cond.Status == corev1.ConditionTrue {
+				r.drift = cond.Reason + ": " + cond.Message
+			}
+		}
 	}
 	for i := range d.Components {
 		cd := &d.Components[i]
