@@ -27,6 +27,7 @@ func (c *Cluster) Pass() core.Decision {
 	c.wake = d.Wake
 	before := c.beforePass(&w)
 	c.apply(w, d)
+	c.sample(d)
 	if !c.Unchecked {
 		c.book.watch(c, &w)
 		c.checkGroups(&w, before)

@@ -122,7 +122,10 @@ func (c *Cluster) checkInRun(w *core.World, run *v1beta1.RolloutRun, m move) {
 		return // its first revision has never served as a whole
 	}
 	if run != nil {
-		if target, _ := runTarget(run, m.kind); target != "" {
+		if target, stable := runTarget(run, m.kind); target != "" {
+			if c.rejected(m.kind, target) {
+				target = stable
+			}
 			if c.revisionOf(m.kind, target) != m.revision {
 				c.violate("%s: Instance %d begins to move to %s, and run %s takes it to %s", m.kind, m.index, m.revision, run.RunID, target)
 			}
@@ -132,6 +135,21 @@ func (c *Cluster) checkInRun(w *core.World, run *v1beta1.RolloutRun, m move) {
 	if c.groupOf(m.kind) != nil {
 		c.violate("%s: Instance %d begins to move to %s without a run", m.kind, m.index, m.revision)
 	}
+}
+
+// rejected is true once a canary rolls the revision back.
+func (c *Cluster) rejected(kind v1beta1.ComponentType, hash string) bool {
+	for _, s := range c.actual.service.Status.Components {
+		if s.Canary == nil {
+			continue
+		}
+		for _, m := range s.Canary.Members {
+			if m.Component == kind && m.Rejected == hash {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func (c *Cluster) revisionOf(kind v1beta1.ComponentType, hash string) string {

@@ -14,6 +14,7 @@ import (
 
 	"ome.io/ome/api/v1beta1"
 	"ome.io/ome/internal/core"
+	"ome.io/ome/internal/core/analysis"
 	"ome.io/ome/internal/core/config"
 	"ome.io/ome/internal/core/plan"
 )
@@ -104,6 +105,9 @@ type Cluster struct {
 	Calm bool
 	// Ways, when set, is told which rule let a move of a group through.
 	Ways func(way string)
+	// Measure, when set, says what a query gives; without it, and where it doesn't know, every
+	// metric of a canary is good.
+	Measure func(analysis.Query) (value float64, known bool)
 	// Digests, when set, remembers the digest of each progression, and returns the one it
 	// knows.
 	Digests func(body, digest string) string
@@ -125,6 +129,8 @@ type Cluster struct {
 	// something; tries counts how often it did so in a row.
 	retry time.Time
 	tries int
+	// samples are those that were taken for canaries, the last of each group.
+	samples []analysis.Sample
 	// wrote are the kinds to catch up with before the next pass.
 	wrote map[Kind]bool
 	// refused are the pod creations turned down when last asked for.
@@ -212,6 +218,7 @@ func (c *Cluster) World() core.World {
 	w := core.World{
 		Key: c.key, Now: c.Now,
 		Seed: fmt.Sprintf("%012x", c.seeds), Settings: c.Settings, Service: c.seen.service, SkipDrain: c.SkipDrain, Policies: c.policies,
+		Samples: slices.Clone(c.samples), Reach: noReach,
 	}
 	for _, kind := range order {
 		piece, declared := c.Pieces[kind]
