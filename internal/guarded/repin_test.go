@@ -43,8 +43,13 @@ func TestTheControllerTakesWhatRepinAsksFor(t *testing.T) {
 		if pinned.Parked() || live.Parked() {
 			t.Fatalf("a plan that is admitted parks: %s %s", pinned.Message, live.Message)
 		}
-		run := &v1beta1.RolloutRun{RunID: "chat-9c1e44ab07d2", OpenedAt: metav1.NewTime(opened), PinnedAt: metav1.NewTime(opened), Plan: pinned.Plan,
-			TargetRevisions: []v1beta1.RunTarget{{Component: v1beta1.EngineComponent, Revision: "bbbbbbbb", StableRevision: "aaaaaaaa"}}}
+		run := &v1beta1.RolloutRun{RunID: "chat-9c1e44ab07d2", OpenedAt: metav1.NewTime(opened), PinnedAt: metav1.NewTime(opened), Plan: pinned.Plan}
+		// Every component is behind, so that the run stays open whichever it is about.
+		var members []rollout.Member
+		for _, c := range v1beta1.Components() {
+			run.TargetRevisions = append(run.TargetRevisions, v1beta1.RunTarget{Component: c, Revision: "bbbbbbbb", StableRevision: "aaaaaaaa"})
+			members = append(members, rollout.Member{Component: c, Target: "bbbbbbbb", Stable: "aaaaaaaa", Behind: true})
+		}
 		reason, message := plan.DriftReason(pinned.Plan, live.Plan)
 		status, edited := corev1.ConditionTrue, metav1.NewTime(opened.Add(time.Minute))
 		if reason == v1beta1.ReasonInSync {
@@ -78,7 +83,7 @@ func TestTheControllerTakesWhatRepinAsksFor(t *testing.T) {
 			}
 		}
 		res := rollout.Decide(rollout.Input{Now: now, Service: "chat", Generation: 2, Spec: spec, Previous: ev.Service.Status.Rollout, Repin: &value,
-			Members: []rollout.Member{{Component: v1beta1.EngineComponent, Target: "bbbbbbbb", Stable: "aaaaaaaa", Behind: true}}}, live)
+			Members: members}, live)
 		if now := res.Status.ActiveRun; now == nil || now.RunID != run.RunID {
 			t.Fatalf("it isn't the same run any more: %v", res.Events)
 		}
