@@ -199,7 +199,12 @@ func (e *explainer) budgetWayOut(c v1beta1.ComponentType, g *PlanGroup, field, p
 	case g == nil:
 		return way + "to go faster, raise " + own
 	case g.Strategy == strategyRollingUpdate:
-		return way + fmt.Sprintf("to go faster, raise %s or, when that is wider, %s.rollingUpdate%s", own, field, pinned)
+		groups := field + ".rollingUpdate"
+		if g.Policy != "" {
+			name, _, _ := strings.Cut(g.Policy, "@")
+			groups = "spec.rollingUpdate of RolloutPolicy " + name
+		}
+		return way + fmt.Sprintf("to go faster, raise %s or, when that is wider, %s%s", own, groups, pinned)
 	}
 	return way + fmt.Sprintf("the group moves 25%% of a component's replicas at a time, or less where %s says so", own)
 }

@@ -31,10 +31,13 @@ type PlanGroup struct {
 	Evidence   string   `json:"evidence"`
 	Policy     string   `json:"policy,omitempty"`
 	Digest     string   `json:"digest,omitempty"`
-	// Shadowed is a policy that the group's own progression outranks.
-	Shadowed string       `json:"shadowed,omitempty"`
-	Config   []PlanConfig `json:"config"`
-	Steps    []PlanStep   `json:"steps"`
+	// Shadowed is a policy that the group's own progression outranks, and ShadowedDigest what
+	// it would pin.
+	Shadowed       string `json:"shadowed,omitempty"`
+	ShadowedDigest string `json:"shadowedDigest,omitempty"`
+
+	Config []PlanConfig `json:"config"`
+	Steps  []PlanStep   `json:"steps"`
 }
 
 // PlanConfig is one setting of a group.
@@ -127,6 +130,7 @@ func (e *explainer) specView(groups []v1beta1.RolloutGroup, live bool) PlanView 
 			} else if d, err := plan.GroupDigest(g); err == nil {
 				digest = d
 			}
+			out.ShadowedDigest = e.shadowedDigest(i, out.Shadowed)
 			out.Digest, pinned.PortableDigest = digest, digest
 			digests = append(digests, digest)
 		}
@@ -146,6 +150,19 @@ func (e *explainer) policyDigest(index int, policy string) string {
 	for _, g := range e.isvc.Status.Rollout.Groups {
 		if int(g.Index) == index && g.PolicyRef != nil && g.PolicyRef.Name == policy {
 			return safe(g.ObservedDigest)
+		}
+	}
+	return ""
+}
+
+// shadowedDigest is what the controller would pin of a policy without the group's own progression.
+func (e *explainer) shadowedDigest(index int, policy string) string {
+	if e.isvc.Status.Rollout == nil || policy == "" {
+		return ""
+	}
+	for _, g := range e.isvc.Status.Rollout.Groups {
+		if s := g.ShadowedPolicyRef; int(g.Index) == index && s != nil && safe(s.Name) == policy {
+			return safe(s.WouldPinDigest)
 		}
 	}
 	return ""
@@ -287,8 +304,12 @@ func (g *PlanGroup) settings() []string {
 	if g.Digest != "" {
 		out = append(out, "digest="+g.Digest)
 	}
-	if g.Shadowed != "" {
+	switch {
+	case g.Shadowed == "":
+	case g.ShadowedDigest == "":
 		out = append(out, "shadowed="+g.Shadowed)
+	default:
+		out = append(out, "shadowed="+g.Shadowed+"("+g.ShadowedDigest+")")
 	}
 	for _, c := range g.Config {
 		if c.Key != "strategy" && c.Key != "origin" {

@@ -74,15 +74,19 @@ const (
 // BuildRolloutValidate judges a stored service.
 func BuildRolloutValidate(s *v1beta1.InferenceService, now time.Time) *RolloutValidateReport {
 	v := &validator{isvc: s, stored: true}
-	// The service was admitted, so KEDA was there; its name can't change any more.
-	v.admission(validate.InferenceService(s, nil, validate.Options{KEDAServed: true}), "metadata.name")
+	// The service was admitted, so KEDA and RolloutPolicies were there; its name can't change any more.
+	v.admission(validate.InferenceService(s, nil, asAdmitted), "metadata.name")
 	return v.report(now, Source{v1beta1.InferenceServiceKind, safe(s.Namespace), safe(s.Name), string(s.UID), s.Generation, EvidenceObserved, stamp(now)})
 }
 
+// asAdmitted takes for granted what only the cluster could deny.
+var asAdmitted = validate.Options{KEDAServed: true, PoliciesServed: true}
+
 // BuildFileValidate judges a service from a file as admission would judge its
-// creation. typos are fields that the API doesn't have.
-func BuildFileValidate(s *v1beta1.InferenceService, typos []string, now time.Time) *RolloutValidateReport {
-	v := &validator{isvc: s}
+// creation, with the RolloutPolicies that the file holds beside it. typos are fields
+// that the API doesn't have.
+func BuildFileValidate(s *v1beta1.InferenceService, typos []string, now time.Time, policies ...*v1beta1.RolloutPolicy) *RolloutValidateReport {
+	v := &validator{isvc: s, policies: map[string]plan.Policy{}}
 	v.out.NotChecked = []string{
 		"the ranges and patterns of the CRD, which the API server checks",
 		"whether the model, the runtime and the policies that it names exist",
@@ -94,17 +98,25 @@ func BuildFileValidate(s *v1beta1.InferenceService, typos []string, now time.Tim
 	}) {
 		v.out.NotChecked = append(v.out.NotChecked, "whether the cluster has KEDA")
 	}
+	if len(plan.PolicyNames(s.Spec.Rollout)) > 0 {
+		v.out.NotChecked = append(v.out.NotChecked, "whether the cluster has RolloutPolicies")
+	}
 	if len(typos) > 0 {
 		v.problem(validate.Problem{Message: validate.UnknownFields(typos)})
 	}
-	v.admission(validate.InferenceService(s, nil, validate.Options{KEDAServed: true}), "")
+	v.admission(validate.InferenceService(s, nil, asAdmitted), "")
+	for _, p := range policies {
+		v.policy(p)
+	}
 	return v.report(now, Source{v1beta1.InferenceServiceKind, safe(s.Namespace), safe(s.Name), "", 0, EvidenceDeclared, stamp(now)})
 }
 
 type validator struct {
 	isvc   *v1beta1.InferenceService
 	stored bool
-	out    RolloutValidate
+	// policies are those that a file holds beside the service.
+	policies map[string]plan.Policy
+	out      RolloutValidate
 }
 
 // admission files each problem under its check. Those of one field may be left out.
@@ -244,7 +256,7 @@ func (v *validator) resolve(groups []v1beta1.RolloutGroup) ValidateCheck {
 	}
 	if !v.stored {
 		c.Result, c.Evidence, c.Freshness = ResultValid, EvidenceComputed, freshCurrent
-		if res := plan.Resolve(s.Spec.Rollout); res.Parked() {
+		if res := (plan.Sources{Policies: v.policies, Unread: true}).Resolve(s.Spec.Rollout); res.Parked() {
 			c.Result, c.Codes = ResultInvalid, []string{res.Reason}
 			v.out.Problems = append(v.out.Problems, ValidateProblem{Check: checkResolve, Code: res.Reason, Field: "spec.rollout",
 				Text: safeTo("spec.rollout: no run could open: "+res.Message+" ("+res.Reason+")", maxReason)})

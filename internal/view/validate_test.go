@@ -25,7 +25,7 @@ func TestRolloutValidateGolden(t *testing.T) { goldenServices(t, "validate", dra
 // and each of them under a check that is Invalid for it.
 func TestFilesSayWhatAdmissionSays(t *testing.T) {
 	goldenServices(t, "validate", func(t *testing.T, s *v1beta1.InferenceService) string {
-		want := validate.InferenceService(s, nil, validate.Options{KEDAServed: true})
+		want := validate.InferenceService(s, nil, asAdmitted)
 		got := BuildFileValidate(s, nil, now).Content
 		texts := func(list []ValidateProblem) []string {
 			out := []string{}
