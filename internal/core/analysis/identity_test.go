@@ -72,6 +72,25 @@ func TestASampleCountsOnce(t *testing.T) {
 	}
 }
 
+// The write that began the step failed, and the next pass begins it anew in the same second: the
+// sample that was asked for in between is still the one.
+func TestAStepThatBeginsTwiceInASecond(t *testing.T) {
+	s := newStage(t)
+	begin := func(ms int) Output {
+		at := metav1.NewTime(entered.Add(time.Duration(ms) * time.Millisecond))
+		s.record.StepEnteredTime = &at
+		return s.at(float64(ms) / 1000)
+	}
+	first, second := begin(200), begin(700)
+	if diff := cmp.Diff(first.Due, second.Due); diff != "" {
+		t.Errorf("another sample:\n%s", diff)
+	}
+	taken := Sample{ID: first.Due.ID, At: entered.Add(250 * time.Millisecond), Done: entered.Add(300 * time.Millisecond), Answers: []Answer{{Metric: "errors", Type: Vector, Series: good.Series}}}
+	if out := s.at(0.7, taken); out.Judged != Passed {
+		t.Errorf("the sample is lost until it expires: %s", out.Why)
+	}
+}
+
 // A new manager goes on from the status alone: the same sample is asked for.
 func TestRestart(t *testing.T) {
 	s := newStage(t)

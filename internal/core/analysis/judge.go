@@ -17,14 +17,16 @@ const leastInterval = time.Second
 // Judge decides the analysis gate of a step; see the package comment for when to call it.
 func Judge(in Input) Output {
 	out := Output{Verdict: Hold, failedChecks: in.Record.AnalysisFailedChecks}
-	entered := in.Record.StepEnteredTime
-	if in.Step < 0 || int(in.Step) >= len(in.Canary.Steps) || in.Canary.Steps[in.Step].Analysis == nil || entered == nil {
+	if in.Step < 0 || int(in.Step) >= len(in.Canary.Steps) || in.Canary.Steps[in.Step].Analysis == nil || in.Record.StepEnteredTime == nil {
 		// Not the caller's idea of this gate; hold rather than open or crash.
 		out.Why = "analysis: no step with an analysis has begun"
 		return out
 	}
 	step := &in.Canary.Steps[in.Step]
 	a := step.Analysis
+	// As it is stored, also in the pass that sets it: or a sample that was asked for before the write
+	// would be too early for the time after it.
+	entered := in.Record.StepEnteredTime.Truncate(time.Second)
 	metrics := fillIn(in, a)
 	first := entered.Add(warmUp(a, metrics))
 	interval := max(a.Interval.Duration, leastInterval)
@@ -33,11 +35,11 @@ func Judge(in Input) Output {
 		if next := last.Add(interval); next.After(due) {
 			due = next
 		}
-		if !last.Before(entered) {
+		if !last.Time.Before(entered) {
 			out.series = in.Record.AnalysisSeries // else they are of an earlier stay
 		}
 	}
-	request := Request{ID: identify(in, entered.Time), Source: in.Canary.Prometheus.DeepCopy()}
+	request := Request{ID: identify(in, entered), Source: in.Canary.Prometheus.DeepCopy()}
 	for i := range metrics {
 		if metrics[i].problem == "" {
 			request.Queries = append(request.Queries, Query{Metric: metrics[i].Name, Text: metrics[i].query})
@@ -54,7 +56,7 @@ func Judge(in Input) Output {
 		return out
 	}
 	out.judge(metrics, *sample)
-	out.decide(in, step, *sample, first, interval)
+	out.decide(in, step, *sample, entered, first, interval)
 	return out
 }
 
@@ -172,7 +174,7 @@ func answerTo(s Sample, name string) *Answer {
 }
 
 // decide draws the consequence of the judgement.
-func (o *Output) decide(in Input, step *v1beta1.RolloutGroupStep, s Sample, first time.Time, interval time.Duration) {
+func (o *Output) decide(in Input, step *v1beta1.RolloutGroupStep, s Sample, entered, first time.Time, interval time.Duration) {
 	a := step.Analysis
 	o.conclusive = o.Judged != Inconclusive
 	o.Wake = o.evaluated.Add(interval)
@@ -185,7 +187,7 @@ func (o *Output) decide(in Input, step *v1beta1.RolloutGroupStep, s Sample, firs
 			o.end(Rollback)
 		}
 	case Passed:
-		opens := in.Record.StepEnteredTime.Add(bake(step, in.Delay))
+		opens := entered.Add(bake(step, in.Delay))
 		if s.At.Before(opens) {
 			o.Why = "analysis: " + o.failures(a) + "passing; bakes until " + clock(opens)
 			return
