@@ -50,8 +50,8 @@ func (c *Cluster) noteMove(seen *core.Component, row, was *v1beta1.InstanceStatu
 	if op.Type != v1beta1.OperationUpdate || row.RunningRevision == "" || op.TargetRevision == row.RunningRevision {
 		return
 	}
-	if was != nil && was.Phase == v1beta1.InstanceFailed && c.comesBack(seen, row) {
-		return // an attempt that came about after all
+	if was != nil && (was.Operation != nil || was.Phase == v1beta1.InstanceFailed) && c.comesBack(seen, row) {
+		return // its pod is up: it goes on with it
 	}
 	c.book.pass.begun = append(c.book.pass.begun, move{seen.Type, row.Index, op.TargetRevision})
 	under := was != nil && was.Operation != nil && was.Operation.Type == v1beta1.OperationUpdate && was.Phase != v1beta1.InstanceFailed

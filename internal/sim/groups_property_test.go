@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-var groupStepBudget = flag.Int("sim.groupsteps", 40000, "random steps that the property of groups makes in all")
+var groupStepBudget = flag.Int("sim.groupsteps", 30000, "random steps that the property of groups makes in all")
 
 // tally counts things by name, for all shards.
 type tally struct {

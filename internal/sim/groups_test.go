@@ -180,6 +180,10 @@ func drawGrouped(t *rapid.T) *Cluster {
 		[]v1beta1.ComponentType{v1beta1.EngineComponent, v1beta1.RouterComponent},
 		[]v1beta1.ComponentType{v1beta1.EngineComponent})
 	pieces := map[v1beta1.ComponentType]Piece{}
+	pair := rapid.IntRange(0, 3).Draw(t, "a pair") == 0 // what a change of the token is about
+	if pair {
+		kinds = order[:2]
+	}
 	for _, kind := range kinds {
 		name := func(s string) string { return string(kind) + " " + s }
 		p := Piece{
@@ -194,9 +198,17 @@ func drawGrouped(t *rapid.T) *Cluster {
 		if p.External {
 			p.Replicas = min(p.Replicas, 6)
 		}
+		if pair {
+			p.Strategy, p.Replicas = v1beta1.SurgeThenDrain, min(p.Replicas, 3)
+		}
 		pieces[kind] = p
 	}
 	spec := drawGroups(t, pieces)
+	if pair {
+		ratio := spec.Groups[0].MaintainRatio
+		spec = together()
+		spec.PairingProtocol, spec.Groups[0].MaintainRatio = "kv-1", ratio
+	}
 	if !admitted(nil, pieces, spec) {
 		t.Skip("not admitted")
 	}
@@ -256,7 +268,13 @@ func calmActions(c *Cluster) map[string]func(*rapid.T) {
 		"time":     func(t *rapid.T) { c.Advance(time.Duration(rapid.IntRange(1, 40000).Draw(t, "ms")) * time.Millisecond) },
 		"minutes":  func(t *rapid.T) { c.Advance(time.Duration(rapid.IntRange(1, 6).Draw(t, "minutes")) * time.Minute) },
 		"edit all": func(t *rapid.T) { setImages(c, pick(t, "image", images...), c.declared()...) },
+		"token":    func(t *rapid.T) { setToken(t, c) },
 	}
+}
+
+func setToken(t *rapid.T, c *Cluster) {
+	token := pick(t, "token", "", "kv-1", "kv-2", "kv-3")
+	try(c, "token", func(_ map[v1beta1.ComponentType]Piece, s *v1beta1.RolloutSpec) { s.PairingProtocol = token })
 }
 
 func onPod(c *Cluster, do func(string)) func(*rapid.T) {
@@ -270,10 +288,6 @@ func onPod(c *Cluster, do func(string)) func(*rapid.T) {
 // groupActions are calmActions and everything that may come in between.
 func groupActions(c *Cluster) map[string]func(*rapid.T) {
 	edit := func(t *rapid.T) { setImages(c, pick(t, "image", images...), withMembers(c, someComponent(t, c))...) }
-	token := func(t *rapid.T) {
-		token := pick(t, "token", "", "kv-1", "kv-2", "kv-3")
-		try(c, "token", func(_ map[v1beta1.ComponentType]Piece, s *v1beta1.RolloutSpec) { s.PairingProtocol = token })
-	}
 	more := map[string]func(*rapid.T){
 		"lossy pass": func(t *rapid.T) {
 			c.Lose = func(string) bool { return rapid.Bool().Draw(t, "lost") }
@@ -290,8 +304,7 @@ func groupActions(c *Cluster) map[string]func(*rapid.T) {
 		},
 		"edit":          edit,
 		"edit again":    edit,
-		"token":         token,
-		"token again":   token,
+		"token again":   func(t *rapid.T) { setToken(t, c) },
 		"unready":       onPod(c, c.Unready),
 		"fail":          onPod(c, c.Fail),
 		"evict":         onPod(c, c.Evict),

@@ -195,6 +195,17 @@ func (d *decider) bringUp(row *v1beta1.InstanceStatus, slot int32, revision stri
 		d.toWaiting(row, v1beta1.WaitingPaused)
 		return false
 	case p.hash != d.hashOf(revision), leftover(p, op):
+		if p.serving() {
+			if held := d.takeDrain(p, true); held != nil {
+				// Its peers can talk to few others: the update goes on with this pod, and from
+				// there to what is wanted.
+				d.hold(held)
+				if name := d.revisionOf(p.hash); name != "" && op.Type == v1beta1.OperationUpdate && !d.in.Paused {
+					d.open(row, v1beta1.OperationUpdate, v1beta1.StepSurge, name, op.Reason)
+				}
+				return false
+			}
+		}
 		d.remove(p, op, "Superseded")
 		return false
 	}
@@ -367,12 +378,22 @@ func (d *decider) followServing(row *v1beta1.InstanceStatus, s *slots) bool {
 }
 
 // drainHold spends the quota of drains for an old pod that serves beside its successor.
-// A drain back to the revision that runs needs none.
+// A drain back to the revision that runs only gives a surge back.
 func (d *decider) drainHold(row *v1beta1.InstanceStatus, old *pod) *Hold {
-	if !old.serving() || d.holdsDrain(row) || row.Operation.TargetRevision == row.RunningRevision {
+	if !old.serving() || d.holdsDrain(row) {
 		return nil
 	}
-	return d.in.Drains.take(&d.drained)
+	return d.takeDrain(old, row.Operation.TargetRevision == row.RunningRevision)
+}
+
+func (d *decider) takeDrain(p *pod, gives bool) *Hold {
+	if d.in.Drains == nil {
+		return nil
+	}
+	if d.drained == nil {
+		d.drained = map[*Quota]int32{}
+	}
+	return d.in.Drains.takeDrain(p, gives, d.drained)
 }
 
 // holdsDrain is true while a pause or a gate keeps a serving old pod in rotation.
@@ -412,7 +433,8 @@ func (d *decider) finish(row *v1beta1.InstanceStatus, keep int32) {
 
 // retarget turns an update whose target is no longer wanted. Back to the revision
 // that still runs needs no permit: it only gives capacity back. A new target takes
-// over an update only while that costs no serving pod; else the update ends first.
+// over an update only while that costs no serving pod, and none that a pairing keeps; else
+// the update ends first.
 func (d *decider) retarget(row *v1beta1.InstanceStatus) {
 	op, want := row.Operation, d.in.Target.Name
 	if op.TargetRevision == want || d.in.Paused {
@@ -428,7 +450,8 @@ func (d *decider) retarget(row *v1beta1.InstanceStatus) {
 		d.open(row, v1beta1.OperationUpdate, v1beta1.StepDrain, want, "the previous revision is wanted again")
 	case op.TargetRevision == row.RunningRevision:
 		// An extra pod is on its way out: that ends first.
-	case op.Step != v1beta1.StepSurgeDrain && d.mayStart() && d.mayAttempt(want) == nil && (active.serving() || !other.serving()):
+	case op.Step != v1beta1.StepSurgeDrain && d.mayStart() && d.mayAttempt(want) == nil && (active.serving() || !other.serving()) &&
+		!(other.serving() && d.in.Drains.keeps(other)):
 		d.open(row, v1beta1.OperationUpdate, op.Step, want, op.Reason)
 		row.Operation.RetryCount = d.beginAttempt(want)
 	}

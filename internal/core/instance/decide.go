@@ -57,7 +57,8 @@ type decider struct {
 	openCount int32
 	openKnown bool
 	// started and drained are what this pass spent of the quotas.
-	started, drained int32
+	started int32
+	drained map[*Quota]int32
 	// kept are the Instances that the partition keeps on their revision.
 	kept map[int32]bool
 	// doomed are the Instances that leave as soon as the batch has room: nothing is begun

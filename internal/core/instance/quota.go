@@ -14,6 +14,11 @@ import (
 type Quota struct {
 	Left int32
 	Hold *Hold
+	// Paired, when set, narrows the quota to pods of the pairing protocol Token, and Rest is
+	// the bound on all.
+	Paired bool
+	Token  string
+	Rest   *Quota
 }
 
 // take spends one; it returns the hold when none is left. A nil quota has no end.
@@ -26,6 +31,42 @@ func (q *Quota) take(spent *int32) *Hold {
 	}
 	*spent++
 	return nil
+}
+
+// takeDrain spends one for a pod that leaves rotation. A pod that only gives back what a
+// surge added is bound by the pairing alone.
+func (q *Quota) takeDrain(p *pod, gives bool, spent map[*Quota]int32) *Hold {
+	for at := q; at != nil; at = at.Rest {
+		if !at.bounds(p, gives) {
+			continue
+		}
+		if spent[at] >= at.Left {
+			return at.Hold
+		}
+	}
+	for at := q; at != nil; at = at.Rest {
+		if at.bounds(p, gives) {
+			spent[at]++
+		}
+	}
+	return nil
+}
+
+func (q *Quota) bounds(p *pod, gives bool) bool {
+	if q.Paired {
+		return q.Token == p.obj.Labels[v1beta1.PairingProtocolLabel]
+	}
+	return !gives
+}
+
+// keeps is true while a pairing lets no pod of p's token leave.
+func (q *Quota) keeps(p *pod) bool {
+	for at := q; at != nil; at = at.Rest {
+		if at.Paired && at.Left == 0 && at.bounds(p, true) {
+			return true
+		}
+	}
+	return false
 }
 
 // Census sums the pods of a component for those who weigh it against its siblings.

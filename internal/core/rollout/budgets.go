@@ -50,7 +50,12 @@ func resolved(v *intstr.IntOrString, desired int32) int32 {
 // atMost narrows a quota. The first reason for a bound is kept, since it is the
 // narrower promise that a person has to know of.
 func atMost(q *instance.Quota, left int32, hold *instance.Hold) *instance.Quota {
-	if q != nil && q.Left <= left {
+	switch {
+	case q != nil && q.Paired: // it bounds some of the pods only
+		some := *q
+		some.Rest = atMost(q.Rest, left, hold)
+		return &some
+	case q != nil && q.Left <= left:
 		return q
 	}
 	return &instance.Quota{Left: max(0, left), Hold: hold}

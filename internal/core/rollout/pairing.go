@@ -59,7 +59,7 @@ func pairing(res *Result, in Input) {
 // pairingOf bounds the drains of one component by what its peer serves.
 func pairingOf(res *Result, c, peer *Member) {
 	to := c.Token
-	if to == "" || !c.Behind || c.Strategy != v1beta1.SurgeThenDrain {
+	if to == "" || c.Strategy != v1beta1.SurgeThenDrain {
 		return // without a surge there is no new pod to wait for
 	}
 	if offered(c, to) > 0 && offered(peer, to) > 0 {
@@ -81,7 +81,9 @@ func pairingOf(res *Result, c, peer *Member) {
 				to, c.Component, from, to)
 		}
 		hold := &instance.Hold{Gate: v1beta1.GatePairing, Reason: reason}
-		res.change(c.Component, func(p *Permit) { p.Drains = atMost(p.Drains, left, hold) })
+		res.change(c.Component, func(p *Permit) {
+			p.Drains = &instance.Quota{Left: max(0, left), Hold: hold, Paired: true, Token: from, Rest: p.Drains}
+		})
 		for _, due := range []time.Time{c.Census.Due, peer.Census.Due} {
 			if !due.IsZero() && (res.Wake.IsZero() || due.Before(res.Wake)) {
 				res.Wake = due

@@ -75,7 +75,7 @@ func (p *pool) startHold(pools []*pool, tolerance int64) *instance.Hold {
 	}
 	return &instance.Hold{Gate: v1beta1.GateRatio, Reason: fmt.Sprintf(
 		"drain would skew cross-Component serving ratio past tolerance (%s, %d%%); a maintainRatio.tolerance of %d, more replicas, or SurgeThenDrain would let it start",
-		counts(pools), tolerance, p.needed(pools, p.serving-1, true))}
+		counts(pools), tolerance, p.needed(pools, p.after(1), true))}
 }
 
 func counts(pools []*pool) string {
@@ -176,7 +176,7 @@ func (p *pool) after(n int64) int64 {
 	if p.Strategy == v1beta1.SurgeThenDrain {
 		return p.serving + p.coming + n
 	}
-	return p.serving - n
+	return p.serving - int64(p.drains) - n
 }
 
 // stepAnyway lets one member move where the band leaves it no room: a proportion as 2:1

@@ -59,6 +59,8 @@ func TestRatio(t *testing.T) {
 			[]Member{pooled(engine, surge, 7, 0, 7, 0), pooled(decoder, recreate, 7, 0, 7, 0)}, []string{"2 0", "1 0"}},
 		{"no surge beyond the band beside one that takes a pod out", 34,
 			[]Member{pooled(engine, surge, 1, 0, 1, 0), pooled(decoder, recreate, 3, 0, 3, 0)}, []string{"0 0", "1 0"}},
+		{"by recreation, and one that a surge left drains: no other goes with it", 5,
+			[]Member{pooled(engine, recreate, 6, 0, 7, 0), pooled(decoder, recreate, 1, 0, 1, 0)}, []string{"0 1", "0 0"}},
 		{"surplus of both with nothing else to do: one leaves", 0,
 			[]Member{pooled(engine, surge, 4, 0, 5, 0), pooled(decoder, surge, 2, 0, 3, 0)}, []string{"1 1", "0 0"}},
 	}
