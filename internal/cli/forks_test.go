@@ -189,8 +189,7 @@ func pauseForks(all *forks) {
 
 // leftForLater are the forks that need a runtime resolved through its stored
 // revisions, its parents or a model. Today they all end as "no active runtime".
-// Drift of a runtime is a matter of pinned ones only. The last three need canary groups
-// and policies; today they end as missing evidence.
+// Drift of a runtime is a matter of pinned ones only.
 var leftForLater = []string{
 	"runtime chosen by the model",
 	"runtime pinned by status.pinnedRevisionName",
@@ -199,9 +198,6 @@ var leftForLater = []string{
 	"runtime that inherits",
 	"pinned revision that can't be used",
 	"pinned runtime has drifted",
-	"a plan from a policy",
-	"a plan with one canary group",
-	"drift of an edited policy",
 }
 
 // TestEveryForkIsCoveredOrLeft: each fork of the contract is either taken by a case

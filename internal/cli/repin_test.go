@@ -6,6 +6,11 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"ome.io/ome/api/v1beta1"
+	"ome.io/ome/internal/core/plan"
 )
 
 // The strings of repin.
@@ -125,10 +130,50 @@ func repinSuccesses() []*actionCase {
 			set(f.service, []any{group}, "spec", "rollout", "groups")
 			report(f, map[string]any{"index": int64(0), "source": "Inline", "observedDigest": surge2, "shadowedPolicyRef": map[string]any{"name": "slow"}})
 		}),
+		{name: "one canary group", fixture: drifted().with(editedCanary), patches: 1},
+		{name: "edited policy", fixture: drifted().with(fromPolicy("slow", surge2)), patches: 1},
+		fine("edited policy and a status without a stamp", drifted(), func(f *fixture) {
+			fromPolicy("slow", surge2)(f)
+			unstamped(f)
+		}),
 		// The server's clock decides, whatever this computer's says.
 		{name: "drifted in this computer's future", fixture: drifted().with(func(f *fixture) {
 			redrift(f, "True", "SpecNewerThanRun", driftMessage("0", surge2, surge1), future)
 		}), serverNow: now.Add(time.Hour), flags: []string{"--yes", dry}},
+	}
+}
+
+// editedCanary has a canary of which the last step was pinned alone.
+func editedCanary(f *fixture) {
+	half, all := v1beta1.RolloutGroupStep{Capacity: intstr.FromString("50%"), Traffic: 50}, v1beta1.RolloutGroupStep{Capacity: intstr.FromString("100%"), Traffic: 100}
+	group := func(steps ...v1beta1.RolloutGroupStep) (digest string, group map[string]any) {
+		g := v1beta1.RolloutGroup{
+			Components: []v1beta1.ComponentType{v1beta1.EngineComponent, v1beta1.DecoderComponent}, Canary: &v1beta1.GroupCanary{Steps: steps},
+		}
+		digest, err := plan.GroupDigest(&g)
+		if err == nil {
+			group, err = runtime.DefaultUnstructuredConverter.ToUnstructured(&g)
+		}
+		if err != nil {
+			panic(err) // of constants
+		}
+		return digest, group
+	}
+	was, pinned := group(all)
+	is, live := group(half, all)
+	set(f.service, []any{live}, "spec", "rollout", "groups")
+	pin(f, pinnedGroup(was, pinned))
+	report(f, map[string]any{"index": int64(0), "source": "Inline", "observedDigest": is})
+	redrift(f, "True", "SpecNewerThanRun", driftMessage("0", is, was), driftedAt)
+}
+
+// fromPolicy gives the group's progression to a policy, which has that digest now.
+func fromPolicy(name, digest string) func(*fixture) {
+	return func(f *fixture) {
+		ref := map[string]any{"name": name, "progression": "rollingUpdate"}
+		set(f.service, []any{map[string]any{"components": []any{"engine", "decoder"}, "policyRef": ref}}, "spec", "rollout", "groups")
+		report(f, map[string]any{"index": int64(0), "source": "Policy", "observedDigest": digest, "policyRef": ref})
+		redrift(f, "True", "PolicyNewerThanRun", driftMessage("0", digest, surge1), driftedAt)
 	}
 }
 
@@ -327,9 +372,6 @@ func repinEvidenceCases() []*actionCase {
 		no("live spec can't be run", "is in groups[0] already", func(f *fixture) {
 			set(f.service, []any{map[string]any{"components": []any{"engine"}}, map[string]any{"components": []any{"engine"}}}, "spec", "rollout", "groups")
 		}),
-		no("one canary group", "does not run canary groups", func(f *fixture) {
-			set(f.service, []any{map[string]any{"components": []any{"engine"}, "canary": map[string]any{"steps": []any{map[string]any{"capacity": "100%", "traffic": int64(100)}}}}}, "spec", "rollout", "groups")
-		}),
 		no("policy missing", `the policy "slow" isn't resolved`, policy),
 	}
 }
@@ -345,7 +387,7 @@ func repinForks(all *forks) {
 		"not True/Pinned", "lastTransitionTime of RolloutPlanReady", "lastTransitionTime of RolloutPlanDrift", "not True", "calls for", "was pinned after that",
 		"came after that", "names no groups", "says "+blueGreen, "says "+surge2, "names groups[1]", "speaks of", "in the future", "activeRun.openedAt", "activeRun.pinnedAt",
 		"is before openedAt", "isn't an ID of a run", "it has no groups", "portableDigest", "progressions", "has no components", "refers to a policy",
-		"status.rollout.groups has", "index is", "source is", "observedDigest", "the spec renders", "is in groups[0] already", "does not run canary groups", "isn't resolved")
+		"status.rollout.groups has", "index is", "source is", "observedDigest", "the spec renders", "is in groups[0] already", "isn't resolved")
 	groups := func(c *actionCase) []any {
 		list, _, _ := unstructured.NestedSlice(c.serviceOf(), "spec", "rollout", "groups")
 		return list

@@ -83,14 +83,14 @@ func (a *App) validateFile(path string, format guarded.Output) error {
 	if err != nil {
 		return guarded.Usage("read file failed", guarded.Clean(err.Error()))
 	}
-	service, others, err := serviceIn(raw)
+	file, err := readService(raw)
 	if err != nil {
 		return guarded.Usage("file has no InferenceService that can be read", guarded.Clean(path+": "+err.Error()))
 	}
-	if others > 0 {
-		fmt.Fprintf(a.Streams.Err, "Note: %d objects of other kinds are not looked at.\n", others)
+	if file.others > 0 {
+		fmt.Fprintf(a.Streams.Err, "Note: %d objects of other kinds are not looked at.\n", file.others)
 	}
-	return a.showValidate(view.BuildFileValidate(service.Object, service.Typos, a.Clock.Now()), format)
+	return a.showValidate(view.BuildFileValidate(file.service.Object, file.service.Typos, a.Clock.Now(), file.policies...), format)
 }
 
 func (a *App) readFile(path string) ([]byte, error) {
@@ -110,8 +110,18 @@ func (a *App) readFile(path string) ([]byte, error) {
 	return raw, err
 }
 
-// serviceIn finds the one service among the documents of a file.
-func serviceIn(raw []byte) (found *validate.Decoded[v1beta1.InferenceService], others int, err error) {
+// serviceFile is what a file says of a rollout.
+type serviceFile struct {
+	service *validate.Decoded[v1beta1.InferenceService]
+	// policies are RolloutPolicies that stand beside the service.
+	policies []*v1beta1.RolloutPolicy
+	// others is the number of objects of other kinds.
+	others int
+}
+
+// readService finds the one service among the documents of a file, and the policies beside it.
+func readService(raw []byte) (*serviceFile, error) {
+	out := &serviceFile{}
 	docs := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(raw)))
 	for at := 1; ; at++ {
 		doc, err := docs.Read()
@@ -119,42 +129,69 @@ func serviceIn(raw []byte) (found *validate.Decoded[v1beta1.InferenceService], o
 			break
 		}
 		if err != nil {
-			return nil, 0, err
+			return nil, err
 		}
 		data, err := yaml.YAMLToJSONStrict(doc)
-		if err != nil {
-			return nil, 0, fmt.Errorf("document %d: %w", at, err)
-		}
-		if string(data) == "null" {
-			continue
-		}
-		var kind metav1.TypeMeta
-		if err := yaml.Unmarshal(data, &kind); err != nil {
-			return nil, 0, fmt.Errorf("document %d: %w", at, err)
-		}
-		if kind.APIVersion != v1beta1.GroupVersion.String() || kind.Kind != v1beta1.InferenceServiceKind {
-			others++
-			continue
-		}
-		if found != nil {
-			return nil, 0, errors.New("it holds more than one; put each in a file of its own")
-		}
-		d, err := validate.Decode[v1beta1.InferenceService](data)
-		if err == nil {
-			err = d.Broken
-		}
-		if err == nil && d.Object.Name == "" {
-			err = errors.New("metadata.name is missing")
+		if err == nil && string(data) != "null" {
+			err = out.add(data)
 		}
 		if err != nil {
-			return nil, 0, fmt.Errorf("document %d: %w", at, err)
+			return nil, fmt.Errorf("document %d: %w", at, err)
 		}
-		found = &d
 	}
-	if found == nil {
-		return nil, 0, fmt.Errorf("no document has apiVersion %s and kind %s", v1beta1.GroupVersion, v1beta1.InferenceServiceKind)
+	if out.service == nil {
+		return nil, fmt.Errorf("no document has apiVersion %s and kind %s", v1beta1.GroupVersion, v1beta1.InferenceServiceKind)
 	}
-	return found, others, nil
+	return out, nil
+}
+
+func (f *serviceFile) add(data []byte) error {
+	var kind metav1.TypeMeta
+	if err := yaml.Unmarshal(data, &kind); err != nil {
+		return err
+	}
+	switch {
+	case kind.APIVersion == v1beta1.GroupVersion.String() && kind.Kind == v1beta1.RolloutPolicyKind:
+		p, err := readObject[v1beta1.RolloutPolicy](data)
+		if err == nil && len(p.Typos) > 0 {
+			err = errors.New(validate.UnknownFields(p.Typos))
+		}
+		if err != nil {
+			return err
+		}
+		f.policies = append(f.policies, p.Object)
+		return nil
+	case kind.APIVersion != v1beta1.GroupVersion.String() || kind.Kind != v1beta1.InferenceServiceKind:
+		f.others++
+		return nil
+	case f.service != nil:
+		return errors.New("it holds more than one; put each in a file of its own")
+	}
+	s, err := readObject[v1beta1.InferenceService](data)
+	if err != nil {
+		return err
+	}
+	f.service = s
+	return nil
+}
+
+// readObject decodes one object, which has to have a name.
+func readObject[T any](data []byte) (*validate.Decoded[T], error) {
+	d, err := validate.Decode[T](data)
+	if err == nil {
+		err = d.Broken
+	}
+	if err != nil {
+		return nil, err
+	}
+	var named metav1.PartialObjectMetadata
+	if err := yaml.Unmarshal(data, &named); err != nil {
+		return nil, err
+	}
+	if named.Name == "" {
+		return nil, errors.New("metadata.name is missing")
+	}
+	return &d, nil
 }
 
 // showValidate prints the report and, to people, what it found; then the verdict.

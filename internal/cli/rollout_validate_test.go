@@ -52,6 +52,10 @@ func TestRolloutValidate(t *testing.T) {
 func TestRolloutValidateFile(t *testing.T) {
 	const head = "apiVersion: ome.io/v1beta1\nkind: InferenceService\nmetadata: {name: chat, namespace: prod}\n"
 	const good = head + "spec: {deploymentMode: OMENative, model: {name: m1}, runtime: {name: rt1}, engine: {}, decoder: {}, rollout: {groups: [{components: [engine, decoder]}]}}\n"
+	refers := strings.Replace(good, "decoder]}", "decoder], policyRef: {name: slow, progression: rollingUpdate}}", 1)
+	policy := func(spec string) string {
+		return "apiVersion: ome.io/v1beta1\nkind: RolloutPolicy\nmetadata: {name: slow, namespace: prod}\nspec: {" + spec + "}\n---\n"
+	}
 	const invalid, unreadable = "rollout validation found invalid configuration", "file has no InferenceService that can be read"
 	for _, c := range []struct {
 		name, text, flags string
@@ -67,6 +71,14 @@ func TestRolloutValidateFile(t *testing.T) {
 		{"two progressions", strings.Replace(good, "decoder]}", "decoder], blueGreen: {}, rollingUpdate: {}}", 1), "", 2, invalid,
 			"spec.rollout: no run could open: groups[0]: blueGreen and rollingUpdate are set together; keep one (PlanInvalid)"},
 		{"wrong type", strings.Replace(good, "engine: {}", "engine: {minReplicas: many}", 1), "", 1, unreadable, `spec.engine.minReplicas: "many": want a whole number`},
+		{"policy beside it", policy("rollingUpdate: {maxSurge: 1}") + refers, "", 0, "", "whether the cluster has RolloutPolicies"},
+		{"policy elsewhere", refers, "", 0, "", "the policies that it names exist"},
+		{"policy of another kind", policy("blueGreen: {}") + refers, "", 2, invalid,
+			`RolloutPolicy "slow" holds blueGreen and the group expects rollingUpdate; change policyRef.progression, or refer to another policy (ProgressionMismatch)`},
+		{"broken policy", policy("rollingUpdate: {maxSurge: -1}") + refers, "", 2, invalid, "RolloutPolicy slow: spec.rollingUpdate.maxSurge: -1 is negative; use 0 or more (InvalidRollingUpdateInteger)"},
+		{"policy of another namespace", strings.Replace(policy("blueGreen: {}"), "prod", "test", 1) + refers, "", 0, "", "the policies that it names exist"},
+		{"misspelt policy", policy("rolingUpdate: {}") + refers, "", 1, unreadable, `unknown field "spec.rolingUpdate"`},
+		{"reserved kind", strings.Replace(refers, "name: slow", "kind: ClusterRolloutPolicy, name: slow", 1), "", 2, invalid, `"ClusterRolloutPolicy" is reserved`},
 		{"two services", good + "---\n" + good, "", 1, unreadable, "it holds more than one"},
 		{"no service", "apiVersion: v1\nkind: Namespace\nmetadata: {name: prod}\n", "", 1, unreadable, "no document has apiVersion ome.io/v1beta1"},
 		{"no name", strings.Replace(good, "name: chat, ", "", 1), "", 1, unreadable, "metadata.name is missing"},
