@@ -37,9 +37,8 @@ func ratio(res *Result, in Input, g *v1beta1.RolloutGroup) {
 		if m := in.member(c); m != nil && m.Desired > 0 && !m.Unreadable {
 			p := &pool{Member: m, serving: int64(m.Census.Serving), coming: int64(m.Census.Coming), mayDrain: m.Census.Pairs,
 				skips: skipsRatio(m.Strategy)}
-			if q := res.Permits[c].Drains; q != nil && q.Left < p.mayDrain {
-				p.mayDrain, p.unpaired = q.Left, true
-			}
+			p.mayDrain = min(p.mayDrain, mayLeave(m, res.Permits[c].Drains))
+			p.unpaired = p.mayDrain < m.Census.Pairs
 			pools = append(pools, p)
 		}
 	}
@@ -59,6 +58,18 @@ func ratio(res *Result, in Input, g *v1beta1.RolloutGroup) {
 				"drain would skew cross-Component serving ratio past tolerance (%s, %d%%)", counts(pools), tolerance)})
 		})
 	}
+}
+
+// mayLeave counts the old pods that no pairing keeps.
+func mayLeave(m *Member, q *instance.Quota) int32 {
+	n := m.Census.Serving
+	if q != nil && q.Paired {
+		n -= m.Census.ByToken[m.Token]
+	}
+	for ; q != nil && q.Paired; q = q.Rest {
+		n -= m.Census.ByToken[q.Token] - min(q.Left, m.Census.ByToken[q.Token])
+	}
+	return n
 }
 
 // startHold says why no further Instance starts, and which number would let one.
