@@ -33,10 +33,11 @@ type player struct {
 
 	// Each may be nil. sampled follows every small step, decided every pass, waiting a
 	// leap in time that no pod ends.
-	sampled func()
-	decided func(before *v1beta1.RolloutStatus, d *core.Decision)
-	waiting func(d time.Duration)
-	scaled  func(kind v1beta1.ComponentType, n int32)
+	sampled  func()
+	decided  func(before *v1beta1.RolloutStatus, d *core.Decision)
+	waiting  func(d time.Duration)
+	scaled   func(kind v1beta1.ComponentType, n int32)
+	promoted func(note string)
 }
 
 // step is a pod's way up, or down.
@@ -87,7 +88,7 @@ func (p *player) tick() bool {
 		p.c.Kubelet()
 		p.c.Endpoints()
 		p.sample()
-		if !p.c.Dirty() {
+		if !p.c.Dirty() && !p.promote() {
 			return true
 		}
 		p.c.SyncAll()

@@ -21,6 +21,11 @@ const (
 // way, no run open, and nothing left of a component that left.
 func reached(c *sim.Cluster, templates map[v1beta1.ComponentType]*core.Template) goal {
 	out := atGoal
+	for _, kind := range v1beta1.Components() {
+		if st, steps := canaryOf(c, kind); st != nil && int(st.CurrentStep) < len(steps) {
+			return underWay // what a step keeps back is not kept back for good
+		}
+	}
 	if s := c.Service(); s.Status.ObservedGeneration != s.Generation {
 		return underWay
 	}

@@ -118,6 +118,15 @@ engine: {minReplicas: 4, maxReplicas: 4, lifecycle: {updateStrategy: {rollingUpd
 		next(s)
 		s.Annotations = map[string]string{v1beta1.RolloutPausedAnnotation: "true"}
 	}, preview.Stalls},
+	{"canary", `
+engine: {minReplicas: 4, maxReplicas: 4}
+rollout: {groups: [{components: [engine], canary: {steps: [{capacity: 25%, traffic: 25, pause: {}}, {capacity: 50%, traffic: 50, pause: {duration: 10m}}, {capacity: 100%, traffic: 100}]}}]}`,
+		func(s *v1beta1.InferenceService) { images(s, "v2", v1beta1.EngineComponent) }, preview.Completes},
+	{"canary of a pair", `
+engine: {minReplicas: 4, maxReplicas: 4}
+decoder: {minReplicas: 2, maxReplicas: 2}
+rollout: {pairingProtocol: kv-v1, groups: [{components: [engine, decoder], canary: {steps: [{capacity: 50%, traffic: 50, pause: {}}, {capacity: 100%, traffic: 100, pause: {}}]}}]}`,
+		func(s *v1beta1.InferenceService) { s.Spec.Rollout.PairingProtocol = "kv-v2" }, preview.Completes},
 	{"a router joins", `
 engine: {}`, func(s *v1beta1.InferenceService) { s.Spec.Router = &v1beta1.RouterSpec{} }, preview.Completes},
 	{"the decoder leaves", `

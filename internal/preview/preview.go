@@ -39,14 +39,14 @@ func run(in *Input) Result {
 
 	p := newPlayer(c, in.Timing, in.New.Templates)
 	p.still += longestWait(in.New)
-	p.sampled, p.decided, p.waiting, p.scaled = rec.sample, rec.decided, rec.waits, rec.scaled
+	p.sampled, p.decided, p.waiting, p.scaled, p.promoted = rec.sample, rec.decided, rec.waits, rec.scaled, rec.promoted
 	ended := p.play(func() bool { return reached(c, in.New.Templates) != underWay })
 
 	at := reached(c, in.New.Templates)
 	if ended && at == underWay {
 		rec.trim()
 	}
-	res.Took = rec.last().After
+	res.Took, res.GatesPassed = rec.last().After, rec.passed
 	if at != underWay {
 		rec.done()
 	}

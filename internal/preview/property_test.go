@@ -53,6 +53,8 @@ func anyRollout(rt *rapid.T) string {
 		"groups: [{components: [decoder], soak: 7m}, {components: [engine]}]",
 		"groups: [{components: [engine], soak: 20h}, {components: [router]}, {components: [decoder]}]",
 		"groups: [{components: [engine]}]",
+		"groups: [{components: [engine], canary: {steps: [{capacity: 1, traffic: 10, pause: {}}, {capacity: 50%, traffic: 50, pause: {duration: 7h}}, {capacity: 100%, traffic: 100}]}}]",
+		"groups: [{components: [engine, decoder], canary: {steps: [{capacity: 50%, traffic: 50, pause: {}}, {capacity: 100%, traffic: 100, pause: {}}]}}]",
 	}).Draw(rt, "groups") + "}\n"
 }
 

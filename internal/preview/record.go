@@ -82,6 +82,10 @@ type recorder struct {
 	pods  int32
 	// ran are the runs that were opened.
 	ran []*v1beta1.RolloutRun
+	// told are the canary steps that were told of.
+	told map[v1beta1.ComponentType]string
+	// passed is set once a gate was passed that somebody else would have to open.
+	passed bool
 	// drift is what the open run was last said to differ in from the spec.
 	drift string
 }
@@ -181,6 +185,16 @@ func (r *recorder) decided(before *v1beta1.RolloutStatus, d *core.Decision) {
 			}
 		}
 	}
+	for _, kind := range v1beta1.Components() {
+		if now := r.steps()[kind]; now != "" && now != r.told[kind] {
+			if l := r.at(); len(l.Actions)+len(l.Then) == 0 {
+				l.Notes = append(l.Notes, now)
+			} else {
+				l.Then = append(l.Then, now)
+			}
+		}
+	}
+	r.told = r.steps()
 	for i := range d.Components {
 		cd := &d.Components[i]
 		for _, a := range cd.Pods {
@@ -238,9 +252,20 @@ func (r *recorder) waits(d time.Duration) {
 			note += ": " + h.Reason
 			break
 		}
+		if st, steps := canaryOf(r.c, kind); st != nil && st.StepEnteredTime != nil && int(st.CurrentStep) < len(steps) {
+			note += fmt.Sprintf(": %s step %d/%d: %s", kind, st.CurrentStep+1, len(steps), gateText(&steps[st.CurrentStep]))
+			break
+		}
 	}
 	l := r.at()
 	l.Then = append(l.Then, note)
+}
+
+// promoted writes down a gate that was passed.
+func (r *recorder) promoted(note string) {
+	l := r.at()
+	l.Then = append(l.Then, note)
+	r.passed = true
 }
 
 // trim takes off the waits that nothing came of.

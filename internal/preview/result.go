@@ -44,6 +44,8 @@ type Result struct {
 	// PodsBefore and MostPods are all pods, at first and at most.
 	PodsBefore, MostPods int32
 	Took                 time.Duration
+	// GatesPassed says that canary gates were passed which a person or an analysis opens.
+	GatesPassed bool
 	// Stall is set when the outcome is Stalls.
 	Stall *Stall
 }

@@ -167,3 +167,14 @@ func (c *Cluster) Revisions() []*appsv1.ControllerRevision {
 	}
 	return out
 }
+
+// Promote asks to pass the gate at which a canary waits.
+func (c *Cluster) Promote(hash string) {
+	c.editService(func(s *v1beta1.InferenceService) {
+		s.Annotations = maps.Clone(s.Annotations)
+		if s.Annotations == nil {
+			s.Annotations = map[string]string{}
+		}
+		s.Annotations[v1beta1.RolloutPromoteAnnotation] = hash
+	})
+}

@@ -256,6 +256,9 @@ func assumptions(res *preview.Result, of PreviewSubject) []string {
 		out = append(out, "nodes and quotas have room for "+counted(int(extra), "more pod"))
 	}
 	out = append(out, "nobody edits anything meanwhile, and autoscalers keep the counts, within their bounds")
+	if res.GatesPassed {
+		out = append(out, "canary gates that a person or an analysis opens are passed as soon as they are reached")
+	}
 	for _, a := range of.Assumed {
 		out = append(out, safeTo(a, maxReason))
 	}
