@@ -69,7 +69,9 @@ func TestCanaryTraffic(t *testing.T) {
 		{"weight of another component", func(_ *v1beta1.InferenceService, e *v1beta1.ComponentStatus) {
 			e.Traffic = weights("chat-router-rev-aaaaaaaa", 100)
 		}, "Unverifiable Current", []string{IssueTrafficInvalid}},
-		{"weight out of range", func(_ *v1beta1.InferenceService, e *v1beta1.ComponentStatus) { e.Traffic = weights(fresh, 110, old, -10) }, "Unverifiable Current", []string{IssueTrafficInvalid}},
+		{"weight out of range", func(_ *v1beta1.InferenceService, e *v1beta1.ComponentStatus) {
+			e.Traffic = weights(fresh, 110, old, -10)
+		}, "Unverifiable Current", []string{IssueTrafficInvalid}},
 		{"nine weights", func(_ *v1beta1.InferenceService, e *v1beta1.ComponentStatus) {
 			e.Traffic = make([]v1beta1.TrafficTarget, 9)
 		}, "Unverifiable Current", []string{IssueTrafficInvalid}},
