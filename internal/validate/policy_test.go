@@ -42,6 +42,12 @@ func TestRolloutPolicy(t *testing.T) {
 			"spec.rollingUpdate: maxSurge 0 and maxUnavailable 0% are both zero, so no Instance could ever move; set one of them above zero (ZeroBudgetPacingUnstartable)"}},
 		{"count for a capacity", `{canary: {steps: [{capacity: 1, traffic: 10}, {capacity: "100%", traffic: 100}]}}`, 0, []string{
 			`spec.canary.steps[0].capacity: 1 is a count, which fits services of one size only; use a percentage such as "25%" (RolloutPolicyInvalid)`}},
+		{"rules of an inline canary", `{canary: {steps: [{capacity: "50%", traffic: 50}]}}`, 0, []string{
+			`spec.canary.steps[0].traffic: 50 in the last step; it must be 100 (CanaryInvalid)`,
+			`spec.canary.steps[0].capacity: "50%" in the last step; it must be "100%" (CanaryInvalid)`}},
+		{"rules of an inline analysis", `{canary: {prometheus: {providerRef: {name: main}}, steps: [{capacity: "100%", traffic: 100, analysis: {interval: 0s, failureLimit: 1, metrics: [{name: errors, query: q, operator: LT, threshold: few}]}}]}}`, 0, []string{
+			"spec.canary.steps[0].analysis: interval must be > 0 (AnalysisInvalid)",
+			`spec.canary.steps[0].analysis.metrics[0] ("errors"): threshold "few" must be numeric (AnalysisInvalid)`}},
 		{"address and Secret", `{canary: {prometheus: {serverAddress: "http://p", authRef: {name: s, key: k}}, steps: [{capacity: "100%", traffic: 100}]}}`, 0, []string{
 			"spec.canary.prometheus.serverAddress is not allowed in a policy body; bind the server under metricProviders in the operator's settings and name it in providerRef (RolloutPolicyInvalid)",
 			"spec.canary.prometheus.authRef is not allowed in a policy body; the Secret belongs to the binding under metricProviders in the operator's settings (RolloutPolicyInvalid)"}},
