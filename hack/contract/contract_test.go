@@ -114,6 +114,7 @@ func TestRulesAreSwitchedOff(t *testing.T) {
 		{double("caught-outside-a-function", "TestUnit", "const unit = 1", "const unit = 2"), ""},
 		{&rule{ID: "caught-in-a-text", Test: "pkg TestLimit", Off: mutation{File: "pkg/limit.txt", Find: "8", Replace: "9"}}, ""},
 		{double("survives", looksAway, "2 * n", "3 * n"), "SURVIVES"},
+		{double("breaks", of2, "2 * n", "[]int{}[n]"), "breaks instead of failing"},
 		{double("no-such-test", "TestTriple", "2 * n", "3 * n"), "does not even report"},
 		{double("changes-nothing", looksAway, "2 * n", "2 * n"), "changes nothing"},
 		{double("is-gone", looksAway, "4 * n", "3 * n"), "is there 0 times"},

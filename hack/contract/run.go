@@ -100,6 +100,8 @@ func (b *bench) off(ctx context.Context, rule *rule) (problem string) {
 		return "SURVIVES: the test passes with the rule switched off"
 	case !v.ran:
 		return "with the rule switched off the test does not even report:\n" + tail(v.output)
+	case strings.Contains(v.output, "\npanic: "):
+		return "with the rule switched off the test breaks instead of failing, so the edit did more than that:\n" + tail(v.output)
 	}
 	return ""
 }
