@@ -40,14 +40,21 @@ func TestGroups(t *testing.T) {
 	if t.Failed() {
 		return
 	}
-	t.Run("another wire protocol without the hold", func(t *testing.T) { pairs.control(ctx, t) })
+	l.restartManager(ctx, t, "--lab-skip-pairing")
+	t.Run("another wire protocol without the hold", func(t *testing.T) {
+		t.Parallel()
+		pairs.control(ctx, t)
+	})
 }
 
 // pairing is a service whose wire protocol changes.
 type pairing struct{ *pd }
 
 func pairsOf(l *lab) pairing {
-	return pairing{&pd{lab: l, ns: "pairs", counts: oneEach, rollout: protocol("kv-v1"), keep: true}}
+	// Routers learn of an endpoint up to two seconds late, and of an engine at another time than of a decoder. What has been
+	// in rotation for less is nobody to pair with yet.
+	return pairing{&pd{lab: l, ns: "pairs", counts: oneEach, rollout: protocol("kv-v1"), keep: true,
+		more: map[string]any{"lifecycle": map[string]any{"minReadySeconds": int64(3)}}}}
 }
 
 func protocol(token string) string {
@@ -92,7 +99,6 @@ func (p pairing) change(ctx context.Context, t *testing.T) {
 
 // control: the same change with the hold turned off is noticed by the requests, so that those before mean something.
 func (p pairing) control(ctx context.Context, t *testing.T) {
-	p.restartManager(ctx, t, "--lab-skip-pairing")
 	if log, err := os.ReadFile(p.Log(cluster.ManagerName)); err != nil || !strings.Contains(string(log), "--lab-skip-pairing: ") {
 		t.Errorf("the manager did not warn of what it leaves out: %v", err)
 	}

@@ -8,12 +8,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"ome.io/ome/lab/internal/load"
 	"ome.io/ome/lab/internal/stub"
 )
 
@@ -73,7 +75,17 @@ func (p *pd) up(ctx context.Context, t *testing.T, engine, decoder string) {
 		}
 	})
 	p.settle(ctx, t)
+	// The router learns of its first engine and decoder as late as of any other.
+	p.until(ctx, t, "answers", func(*snapshot) []string {
+		r, err := load.Run(ctx, load.Config{Client: p.kube, Service: p.name(), Rate: pdRate, Duration: 500 * time.Millisecond})
+		if err != nil || r.Failed > 0 || r.Sent == 0 {
+			return []string{fmt.Sprintf("%v, %+v", err, r)}
+		}
+		return nil
+	})
 }
+
+func (p *pd) name() types.NamespacedName { return types.NamespacedName{Namespace: p.ns, Name: pdName} }
 
 func (p *pd) look(ctx context.Context, t *testing.T) *snapshot {
 	t.Helper()
@@ -197,7 +209,7 @@ func (p *pd) ome(ctx context.Context, t *testing.T, args ...string) (string, int
 
 func (p *pd) load(ctx context.Context, t *testing.T) *traffic {
 	t.Helper()
-	return p.send(ctx, t, types.NamespacedName{Namespace: p.ns, Name: pdName}, pdRate)
+	return p.send(ctx, t, p.name(), pdRate)
 }
 
 // tell is what a person would look at first.
