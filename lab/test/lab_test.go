@@ -19,6 +19,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
@@ -218,7 +219,7 @@ func TestTwoLabsSideBySide(t *testing.T) {
 	}
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		if out, err := a.up("--nodes", "3", "--manager-bin", self, "--audit"); err != nil {
+		if out, err := a.up("--nodes", "3", "--manager-bin", self, "--audit", "--components", "gadgets"); err != nil {
 			t.Errorf("up: %v\n%s", err, out)
 		}
 	})
@@ -240,6 +241,7 @@ func TestTwoLabsSideBySide(t *testing.T) {
 			}
 		}
 	})
+	t.Run("components", func(t *testing.T) { componentsOfLab(ctx, t, a.in(t)) })
 	t.Run("a directory in use is refused", func(t *testing.T) {
 		a := a.in(t)
 		out, err := a.up("--no-manager")
@@ -420,6 +422,42 @@ func managerOfLab(ctx context.Context, t *testing.T, l *lab) {
 	l.must("manager", "start")
 	if err := create("again", ""); err != nil {
 		t.Errorf("after the manager came back: %v", err)
+	}
+}
+
+// componentsOfLab: one is there from the start, another is added as in a real cluster. The manager answers for both.
+func componentsOfLab(ctx context.Context, t *testing.T, l *lab) {
+	cs := l.admin()
+	create := func(kind, name, labels string) error {
+		body := strings.Replace(string(widget(name, labels)), "Widget", kind, 1)
+		return cs.RESTClient().Post().AbsPath("/apis/lab.example.com/v1/namespaces/default/"+strings.ToLower(kind)+"s").
+			SetHeader("Content-Type", "application/json").Body([]byte(body)).Do(ctx).Error()
+	}
+	answered := func(kind string) {
+		t.Helper()
+		if err := create(kind, "good", ""); err != nil {
+			t.Errorf("a %s that the webhook lets in: %v", kind, err)
+		}
+		if err := create(kind, "bad", `"refuse":"yes"`); err == nil || !strings.Contains(err.Error(), "denied the request") {
+			t.Errorf("a %s that the webhook refuses: err = %v", kind, err)
+		}
+	}
+	answered("Gadget")
+	if err := create("Gizmo", "early", ""); !apierrors.IsNotFound(err) {
+		t.Errorf("a component that nobody asked for: err = %v", err)
+	}
+	l.must("kubectl", "apply", "--server-side", "-f", "testdata/config/components/gizmos")
+	l.must("kubectl", "wait", "--for=condition=Established", "crd/gizmos.lab.example.com")
+	if err := create("Gizmo", "early", ""); err == nil || !strings.Contains(err.Error(), "failed calling webhook") {
+		t.Errorf("before the manager was restarted: err = %v", err)
+	}
+	for range 2 { // the second start finds the address that the first one wrote
+		l.must("manager", "stop")
+		l.must("manager", "start")
+	}
+	answered("Gizmo")
+	if err := create("Gadget", "again", ""); err != nil {
+		t.Errorf("a Gadget after the restart: %v", err)
 	}
 }
 
