@@ -15,7 +15,7 @@ say() { printf '\n=== %s (%ss)\n' "$*" "$SECONDS"; }
 build_binaries() {
 	mkdir -p bin
 	(cd lab && go build -trimpath -o ../bin/ ./cmd/ome-lab)
-	bin/ome-lab build
+	bin/ome-lab build --prometheus
 }
 
 unit() {

@@ -13,7 +13,7 @@ import (
 
 func newUp(g *globals) *cobra.Command {
 	var o cluster.Options
-	var noManager bool
+	var noManager, withPrometheus bool
 	var managerBin string
 	cmd := &cobra.Command{
 		Use:   "up",
@@ -41,6 +41,11 @@ func newUp(g *globals) *cobra.Command {
 			for _, name := range binaries.ControlPlane {
 				o.Binaries[name] = set.Path(name)
 			}
+			if withPrometheus {
+				if o.Prometheus, err = finder().EnsurePrometheus(cmd.Context()); err != nil {
+					return err
+				}
+			}
 			exe, err := os.Executable()
 			if err != nil {
 				return fmt.Errorf("find this program: %w", err)
@@ -60,6 +65,7 @@ func newUp(g *globals) *cobra.Command {
 	f.StringArrayVar(&o.ManagerFlags, "manager-flag", nil, "a flag for ome-manager, such as --manager-flag=--v=4; may be repeated")
 	f.StringVar(&o.Config, "config-dir", "", "directory with the product's crd, rbac and webhook manifests (default: config of the checkout)")
 	f.StringSliceVar(&o.Components, "components", nil, "what to add to the default installation, such as rolloutpolicy: folders of components in the config directory")
+	f.BoolVar(&withPrometheus, "prometheus", false, "a Prometheus that scrapes the pods, named to the manager for the analysis of canaries; built the first time")
 	f.DurationVar(&o.NodeGrace, "node-grace", 5*time.Second, "how long a silent node counts as ready; longer on a busy machine")
 	f.BoolVar(&o.Audit, "audit", false, "write logs/audit.log, one JSON line for each request the API server answered")
 	return cmd
@@ -84,7 +90,7 @@ func newDown(g *globals) *cobra.Command {
 }
 
 func newBuild() *cobra.Command {
-	var kubectl bool
+	var kubectl, withPrometheus bool
 	cmd := &cobra.Command{
 		Use:   "build",
 		Short: "Find or build the control plane's programs and print their directory",
@@ -99,10 +105,16 @@ func newBuild() *cobra.Command {
 					return err
 				}
 			}
+			if withPrometheus {
+				if _, err := finder().EnsurePrometheus(cmd.Context()); err != nil {
+					return err
+				}
+			}
 			fmt.Fprintln(cmd.OutOrStdout(), set.Dir)
 			return nil
 		},
 	}
+	cmd.Flags().BoolVar(&withPrometheus, "prometheus", false, "Prometheus too")
 	cmd.Flags().BoolVar(&kubectl, "kubectl", false, "kubectl too, when none is on PATH")
 	return cmd
 }

@@ -18,6 +18,8 @@ const (
 	ControllerManager = "kube-controller-manager"
 	Scheduler         = "kube-scheduler"
 	Kubectl           = "kubectl"
+	// Prometheus is in no control plane; a lab has one when it is asked for.
+	Prometheus = "prometheus"
 )
 
 // ControlPlane lists what `up` needs, in the order it is built.
@@ -29,7 +31,13 @@ var packages = map[string]string{
 	ControllerManager: "k8s.io/kubernetes/cmd/kube-controller-manager",
 	Scheduler:         "k8s.io/kubernetes/cmd/kube-scheduler",
 	Kubectl:           "k8s.io/kubernetes/cmd/kubectl",
+	Prometheus:        prometheusModule + "/cmd/prometheus",
 }
+
+const prometheusModule = "github.com/prometheus/prometheus"
+
+// modules of their own, below the lab's, keep what only one program needs out of the lab's module.
+var modules = map[string]string{Prometheus: "internal/prometheus/server"}
 
 // Set maps a program to its path.
 type Set struct {
@@ -79,6 +87,15 @@ func (f Finder) EnsureKubectl(ctx context.Context) (string, error) {
 	return set.Path(Kubectl), nil
 }
 
+// EnsurePrometheus returns the lab's own build of Prometheus.
+func (f Finder) EnsurePrometheus(ctx context.Context) (string, error) {
+	set, err := f.cached(ctx, []string{Prometheus})
+	if err != nil {
+		return "", err
+	}
+	return set.Path(Prometheus), nil
+}
+
 func given(dir string, names []string) (Set, bool) {
 	set := Set{Dir: dir, Version: "as found", paths: map[string]string{}}
 	for _, name := range names {
@@ -117,19 +134,22 @@ func (f Finder) cached(ctx context.Context, names []string) (Set, error) {
 	if err != nil {
 		return Set{}, err
 	}
-	version, err := pinned(source, "k8s.io/kubernetes")
+	module := filepath.Join(source, "lab")
+	version, err := pinned(module, "k8s.io/kubernetes")
 	if err != nil {
 		return Set{}, err
 	}
-	etcd, err := pinned(source, packages[Etcd])
-	if err != nil {
-		return Set{}, err
+	own := map[string]string{}
+	for name, in := range map[string]string{Etcd: packages[Etcd], Prometheus: prometheusModule} {
+		if own[name], err = pinned(filepath.Join(module, modules[name]), in); err != nil {
+			return Set{}, err
+		}
 	}
 	dir, err := CacheDir(version)
 	if err != nil {
 		return Set{}, err
 	}
-	b := builder{Finder: f, module: filepath.Join(source, "lab"), dir: dir, version: version, etcd: etcd}
+	b := builder{Finder: f, module: module, dir: dir, version: version, own: own}
 	set := Set{Dir: dir, Version: version, paths: map[string]string{}}
 	for _, name := range names {
 		set.paths[name] = filepath.Join(dir, name)

@@ -50,7 +50,7 @@ func TestGivenProgramsWinOnlyWhenComplete(t *testing.T) {
 
 func TestMissingFollowsTheRecipe(t *testing.T) {
 	b := builder{dir: t.TempDir(), version: "v1.2.3"}
-	names := []string{Etcd, Scheduler}
+	names := []string{Etcd, Scheduler, Prometheus}
 	if diff := cmp.Diff(names, b.missing(names)); diff != "" {
 		t.Errorf("empty cache (-want +got):\n%s", diff)
 	}
@@ -68,11 +68,13 @@ func TestMissingFollowsTheRecipe(t *testing.T) {
 	if got := b.missing(names); got != nil {
 		t.Errorf("complete cache: missing %v", got)
 	}
-	b.etcd = "v3.9.0"
-	if diff := cmp.Diff([]string{Etcd}, b.missing(names)); diff != "" {
-		t.Errorf("another etcd (-want +got):\n%s", diff)
+	for _, name := range []string{Etcd, Prometheus} {
+		b.own = map[string]string{name: "v3.9.0"}
+		if diff := cmp.Diff([]string{name}, b.missing(names)); diff != "" {
+			t.Errorf("another %s (-want +got):\n%s", name, diff)
+		}
 	}
-	b.etcd, b.version = "", "v1.2.4"
+	b.own, b.version = nil, "v1.2.4"
 	if diff := cmp.Diff([]string{Scheduler}, b.missing(names)); diff != "" {
 		t.Errorf("another version stamp (-want +got):\n%s", diff)
 	}
@@ -192,8 +194,10 @@ func TestSourceIsFoundFromBelowIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if version, err := pinned(source, "k8s.io/kubernetes"); err != nil || !strings.HasPrefix(version, "v1.") {
-		t.Errorf("version %q, err %v", version, err)
+	for module, of := range map[string]string{"": "k8s.io/kubernetes", modules[Prometheus]: prometheusModule} {
+		if version, err := pinned(filepath.Join(source, "lab", module), of); err != nil || !strings.HasPrefix(version, "v") {
+			t.Errorf("%s: version %q, err %v", of, version, err)
+		}
 	}
 	t.Setenv("OME_LAB_SOURCE", t.TempDir())
 	if _, err := FindSource(); err == nil || !strings.Contains(err.Error(), "OME_LAB_SOURCE") {

@@ -52,16 +52,16 @@ func isSource(dir string) bool {
 	return err == nil && labModule.Match(raw)
 }
 
-// pinned is the version that the lab's go.mod requires of a module.
-func pinned(source, module string) (string, error) {
-	path := filepath.Join(source, "lab", "go.mod")
+// pinned is the version that the go.mod in dir requires of a module.
+func pinned(dir, module string) (string, error) {
+	path := filepath.Join(dir, "go.mod")
 	raw, err := os.ReadFile(path)
 	if err != nil {
 		return "", fmt.Errorf("read the version of %s: %w", module, err)
 	}
 	m := regexp.MustCompile(`(?m)^\s*(?:require\s+)?` + regexp.QuoteMeta(module) + `\s+(v\S+)`).FindSubmatch(raw)
 	if m == nil {
-		return "", fmt.Errorf("%s requires no %s, so there is nothing to build a control plane from", path, module)
+		return "", fmt.Errorf("%s requires no %s, so there is nothing to build from", path, module)
 	}
 	return string(m[1]), nil
 }

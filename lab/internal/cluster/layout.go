@@ -22,13 +22,14 @@ func (l Layout) etcd() string           { return filepath.Join(l.Dir, "etcd") }
 func (l Layout) conf() string           { return filepath.Join(l.Dir, "conf") }
 func (l Layout) nodes() string          { return filepath.Join(l.Dir, "nodes") }
 func (l Layout) manager() string        { return filepath.Join(l.Dir, "manager") }
+func (l Layout) prometheus() string     { return filepath.Join(l.Dir, "prometheus") }
 
 // Nodes is where the simulated nodes take commands.
 func (l Layout) Nodes() string { return l.nodes() }
 
 // runtimeData is what one run of a lab leaves behind, apart from its logs.
 func (l Layout) runtimeData() []string {
-	return []string{l.Kubeconfig(), l.state(), l.pki(), l.etcd(), l.conf(), l.nodes(), l.manager()}
+	return []string{l.Kubeconfig(), l.state(), l.pki(), l.etcd(), l.conf(), l.nodes(), l.manager(), l.prometheus()}
 }
 
 // ResolveDir makes the lab's directory absolute: the flag, else $OME_LAB_DIR, else .lab here.

@@ -36,6 +36,8 @@ type Options struct {
 	ControllersOff []string `json:"controllersOff,omitempty"`
 	// Audit writes logs/audit.log, one line for each request.
 	Audit bool `json:"audit,omitempty"`
+	// Prometheus is the path of the program that scrapes the pods; empty leaves it out.
+	Prometheus string `json:"prometheus,omitempty"`
 	// Binaries of the control plane, by name.
 	Binaries map[string]string `json:"binaries"`
 	Version  string            `json:"version"`

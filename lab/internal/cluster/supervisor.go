@@ -240,6 +240,11 @@ func (s *supervisor) bringUp(ctx context.Context) error {
 		if err := s.step("CRDs and roles", func() error { return s.installProduct(gctx) }); err != nil {
 			return err
 		}
+		if s.o.Prometheus != "" { // the manager reads its address when it starts
+			if err := s.step(PrometheusName, func() error { return s.scrape(gctx) }); err != nil {
+				return err
+			}
+		}
 		if s.o.Manager == "" {
 			return nil
 		}

@@ -110,6 +110,11 @@ func NewClient(cfg *rest.Config) (*Client, error) {
 
 // Apply applies the objects server-side in an order that works, and returns when their CRDs are established.
 func (c *Client) Apply(ctx context.Context, objs []*unstructured.Unstructured) error {
+	return c.ApplyAs(ctx, fieldManager, objs)
+}
+
+// ApplyAs is Apply under a name of its own, so that what others apply of the same object stays.
+func (c *Client) ApplyAs(ctx context.Context, manager string, objs []*unstructured.Unstructured) error {
 	objs = append([]*unstructured.Unstructured(nil), objs...)
 	sort.SliceStable(objs, func(i, j int) bool { return rank(objs[i]) < rank(objs[j]) })
 	var crds []string
@@ -118,7 +123,7 @@ func (c *Client) Apply(ctx context.Context, objs []*unstructured.Unstructured) e
 		if err != nil {
 			return fmt.Errorf("apply %s %s: %w", u.GetKind(), u.GetName(), err)
 		}
-		if _, err := res.Apply(ctx, u.GetName(), u, metav1.ApplyOptions{FieldManager: fieldManager, Force: true}); err != nil {
+		if _, err := res.Apply(ctx, u.GetName(), u, metav1.ApplyOptions{FieldManager: manager, Force: true}); err != nil {
 			return fmt.Errorf("apply %s %s: %w", u.GetKind(), u.GetName(), err)
 		}
 		if u.GetKind() == "CustomResourceDefinition" {

@@ -56,8 +56,8 @@ func mainContainer(pod *corev1.Pod) string {
 	return pod.Spec.Containers[0].Name
 }
 
-// defaultPort is what a stub listens on when its container names no port.
-const defaultPort = 8080
+// DefaultPort is what a stub listens on when its container names no port.
+const DefaultPort = 8080
 
 // Ports returns the TCP ports a container declares.
 func Ports(c *corev1.Container) []int32 {

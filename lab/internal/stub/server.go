@@ -65,7 +65,7 @@ func Start(host *Host, pod *corev1.Pod, c *corev1.Container, ip netip.Addr, b Be
 	}
 	ports := Ports(c)
 	if len(ports) == 0 {
-		ports = []int32{defaultPort}
+		ports = []int32{DefaultPort}
 	}
 	var listeners []net.Listener
 	for _, port := range ports {
