@@ -20,7 +20,13 @@ func (a *App) rollout() *cobra.Command {
 	}
 	cmd.AddCommand(a.rolloutStatus(), a.rolloutPause(), a.rolloutResume(), a.rolloutRepin())
 	cmd.AddCommand(a.rolloutCanaries()...)
-	cmd.AddCommand(a.rolloutReads()...)
+	reads := a.rolloutReads()
+	for _, read := range reads {
+		if read.Name() == "validate" {
+			a.withQuery(read)
+		}
+	}
+	cmd.AddCommand(reads...)
 	return cmd
 }
 

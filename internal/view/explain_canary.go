@@ -146,18 +146,21 @@ func analysisOf(c *v1beta1.CanaryStatus, step *v1beta1.RolloutGroupStep) *Explai
 		}
 	}
 	for i := range c.MetricResults {
-		m := &c.MetricResults[i]
-		verdict := verdictFailed
-		switch {
-		case m.Passed:
-			verdict = verdictPassed
-		case m.Value == "":
-			verdict = verdictInconclusive
-		}
-		out.Metrics = append(out.Metrics, ExplainMetric{safe(m.Name), verdict, safe(m.Value), safe(m.Operator), safe(m.Threshold),
-			safeTo(m.Message, maxReason), safeTo(m.Query, canaryQueryMaxRunes), timePtr(m.Time)})
+		out.Metrics = append(out.Metrics, metricOf(&c.MetricResults[i]))
 	}
 	return out
+}
+
+func metricOf(m *v1beta1.MetricResult) ExplainMetric {
+	verdict := verdictFailed
+	switch {
+	case m.Passed:
+		verdict = verdictPassed
+	case m.Value == "":
+		verdict = verdictInconclusive
+	}
+	return ExplainMetric{safe(m.Name), verdict, safe(m.Value), safe(m.Operator), safe(m.Threshold),
+		safeTo(m.Message, maxReason), safeTo(m.Query, canaryQueryMaxRunes), timePtr(m.Time)}
 }
 
 // rejectedOf is the revision of a component that a canary gave up; empty when none is.
