@@ -40,7 +40,14 @@ func TestGroups(t *testing.T) {
 	if t.Failed() {
 		return
 	}
+	// What these two need, the others may not have: the kind of policies, and a manager that doesn't hold pairs.
+	policies := policiesOf(l)
+	policies.refused(ctx, t)
 	l.restartManager(ctx, t, "--lab-skip-pairing")
+	t.Run("policies", func(t *testing.T) {
+		t.Parallel()
+		policies.change(ctx, t)
+	})
 	t.Run("another wire protocol without the hold", func(t *testing.T) {
 		t.Parallel()
 		pairs.control(ctx, t)
