@@ -436,7 +436,7 @@ func (d *decider) finish(row *v1beta1.InstanceStatus, keep int32) {
 // over an update only while that costs no serving pod, and none that a pairing keeps; else
 // the update ends first.
 func (d *decider) retarget(row *v1beta1.InstanceStatus) {
-	op, want := row.Operation, d.in.Target.Name
+	op, want := row.Operation, d.wants(row)
 	if op.TargetRevision == want || d.in.Paused {
 		return
 	}

@@ -97,11 +97,11 @@ func (d *decider) judgeStill(row *v1beta1.InstanceStatus) {
 
 // turns is true for an operation that the next target takes over.
 func (d *decider) turns(row *v1beta1.InstanceStatus) bool {
-	op, want := row.Operation, d.in.Target.Name
+	op, want := row.Operation, d.wants(row)
 	if op.Type == v1beta1.OperationRestart || op.TargetRevision == want || d.in.Paused || d.in.Revisions[want].Template == nil {
 		return false
 	}
-	return want == row.RunningRevision || (d.mayStart() && !d.kept[row.Index] && d.mayAttempt(want) == nil)
+	return want == row.RunningRevision || (d.mayStart() && d.mayAttempt(want) == nil)
 }
 
 // heldFromOutside names what holds the operation, and says whether its clock stands

@@ -130,7 +130,7 @@ func (d *decider) toRebuild(row *v1beta1.InstanceStatus) {
 }
 
 func (d *decider) retargetInPlace(row *v1beta1.InstanceStatus, p *pod) {
-	op, want := row.Operation, d.in.Target.Name
+	op, want := row.Operation, d.wants(row)
 	if op.TargetRevision == want || d.in.Paused || !p.live() {
 		return
 	}

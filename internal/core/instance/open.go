@@ -75,6 +75,16 @@ func (d *decider) keepBack() {
 	}
 }
 
+// wants is what an operation under way should lead to: the target, or what the Instance
+// runs when a partition keeps it back and the revision it was on its way to is wanted no
+// more.
+func (d *decider) wants(row *v1beta1.InstanceStatus) string {
+	if d.kept[row.Index] && d.in.Revisions[row.RunningRevision].Template != nil {
+		return row.RunningRevision
+	}
+	return d.in.Target.Name
+}
+
 // buildRevision is what a new or rebuilt Instance runs: the target, unless a pause, a
 // gate, the partition or a failed attempt keeps it from that; then what it ran, or what
 // the others run. Without any it says what it waits for.

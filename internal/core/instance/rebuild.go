@@ -79,7 +79,7 @@ func (d *decider) advanceRebuild(row *v1beta1.InstanceStatus) {
 // retargetRebuild follows a change of the target. It is true when the update ended
 // because the pod that was to go is wanted again.
 func (d *decider) retargetRebuild(row *v1beta1.InstanceStatus, s *slots) bool {
-	op, want := row.Operation, d.in.Target.Name
+	op, want := row.Operation, d.wants(row)
 	if op.TargetRevision == want || d.in.Paused {
 		return false
 	}

@@ -138,3 +138,19 @@ func TestRevertOfABadRevision(t *testing.T) {
 		}
 	}
 }
+
+// A partition binds an update under way too: when another revision is wanted, the
+// Instances that are kept back return to what they run.
+func TestPartitionHoldsAfterAnotherRevision(t *testing.T) {
+	w := started(t, 4)
+	w.in.MaxSurge = 4
+	w.slow["b"], w.slow["c"] = true, true
+	w.target("b")
+	w.settle()
+	w.in.Partition = 3
+	w.target("c")
+	w.settle()
+	delete(w.slow, "c")
+	w.settle()
+	w.rows("0 Ready a", "1 Ready a", "2 Ready a", "3 Ready c slot1")
+}

@@ -79,6 +79,17 @@ func TestCanaryWalk(t *testing.T) {
 		s.ask(rollback, "true")
 		s.want("engine RolledBack step 0 weight 0, engine 2a, run RolledBack")
 	})
+	t.Run("a promote during the delay completes at its end, and once is enough", func(t *testing.T) {
+		g := steps(stepAt("100%", 100, manual()))
+		g.ScaleDownDelaySeconds = new(int32(60))
+		s := newStage(t, canaryOf(g, engine), map[v1beta1.ComponentType]int32{engine: 2})
+		s.change("b")
+		s.ask(promote, "b")
+		s.later(59 * time.Second)
+		s.want("engine Promoting step 0 weight 100, engine 2b, run open")
+		s.later(time.Second)
+		s.want("engine Stable step 1 weight 100, engine 2b, run Completed")
+	})
 	t.Run("a last step of less than everything leaves nothing to roll without a gate", func(t *testing.T) {
 		s := pair(t, stepAt("1", 100, manual()))
 		s.change("b")

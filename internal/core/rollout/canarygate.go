@@ -39,6 +39,17 @@ func pauseOf(step *v1beta1.RolloutGroupStep) time.Duration {
 	return step.Pause.Duration.Duration
 }
 
+// rested is true unless the canary only waits out the delay before it completes. A promote
+// that comes meanwhile stays until then: spent early, it would be wanted a second time.
+func (c *stepper) rested() bool {
+	due := c.st.StepEnteredTime.Add(c.delay())
+	if !c.last() || !c.in.Now.Before(due) {
+		return true
+	}
+	c.wake(due)
+	return false
+}
+
 // gate looks at the step's gate; its capacity is ready and its weight recorded.
 func (c *stepper) gate(step *v1beta1.RolloutGroupStep) {
 	c.phase = v1beta1.RolloutPaused
@@ -55,16 +66,17 @@ func (c *stepper) gate(step *v1beta1.RolloutGroupStep) {
 		}
 		c.advance(fmt.Sprintf("%s have passed", pauseOf(step)))
 	case GateManual:
-		if c.promoted() {
+		if c.promoted() && c.rested() {
 			c.usePromote()
 			c.advance("it was promoted")
 		}
 	case GateAnalysis:
-		if c.promoted() {
+		switch {
+		case !c.promoted():
+			c.analyse(step)
+		case c.rested():
 			c.usePromote()
 			c.advance("a promote overrode its analysis")
-			return
 		}
-		c.analyse(step)
 	}
 }

@@ -170,8 +170,7 @@ func (c *stepper) advance(why string) {
 		c.wake(c.in.Now)
 		return
 	}
-	if due := c.st.StepEnteredTime.Add(c.delay()); c.in.Now.Before(due) {
-		c.wake(due)
+	if !c.rested() {
 		return
 	}
 	c.st.CurrentStep, c.st.StableRevisionHash = int32(len(c.plan.Steps)), ""
