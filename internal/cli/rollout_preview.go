@@ -14,6 +14,7 @@ import (
 	"ome.io/ome/api/v1beta1"
 	"ome.io/ome/internal/core"
 	"ome.io/ome/internal/core/config"
+	"ome.io/ome/internal/core/plan"
 	"ome.io/ome/internal/guarded"
 	"ome.io/ome/internal/preview"
 	"ome.io/ome/internal/render"
@@ -153,6 +154,10 @@ func (a *App) previewOffline(c *previewCase, f *previewFlags, files *previewFile
 		s.Namespace = "default"
 	}
 	c.in.New.Service = s
+	c.in.Policies = map[string]plan.Policy{}
+	for name, p := range files.policies {
+		c.in.Policies[name] = judged(p, c.in.Settings)
+	}
 	c.newFrom, c.lost = files.sources(s), "offline the runtime and the model are read from files: add -f RUNTIME.yaml and -f MODEL.yaml"
 	c.subject.Assumed = append(c.subject.Assumed, "the operator's settings are the defaults")
 	c.subject.Sources = append(c.subject.Sources, declared(s, c.in.Now))

@@ -12,6 +12,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"ome.io/ome/api/v1beta1"
+	"ome.io/ome/internal/core/config"
+	"ome.io/ome/internal/core/plan"
 	"ome.io/ome/internal/guarded"
 	"ome.io/ome/internal/preview"
 	"ome.io/ome/internal/render"
@@ -27,12 +29,14 @@ type previewFiles struct {
 	runtimes        map[string]*v1beta1.ServingRuntime
 	clusterModels   map[string]*v1beta1.ClusterBaseModel
 	models          map[string]*v1beta1.BaseModel
+	policies        map[string]*v1beta1.RolloutPolicy
 	others          int
 }
 
 func newPreviewFiles() *previewFiles {
 	return &previewFiles{clusterRuntimes: map[string]*v1beta1.ClusterServingRuntime{}, runtimes: map[string]*v1beta1.ServingRuntime{},
-		clusterModels: map[string]*v1beta1.ClusterBaseModel{}, models: map[string]*v1beta1.BaseModel{}}
+		clusterModels: map[string]*v1beta1.ClusterBaseModel{}, models: map[string]*v1beta1.BaseModel{},
+		policies: map[string]*v1beta1.RolloutPolicy{}}
 }
 
 // previewFiles reads the files of one flag, which together hold one service.
@@ -113,10 +117,19 @@ func (f *previewFiles) document(path string, data []byte) error {
 		return keep(data, f.clusterModels, func(o *v1beta1.ClusterBaseModel) string { return o.Name })
 	case v1beta1.BaseModelKind:
 		return keep(data, f.models, func(o *v1beta1.BaseModel) string { return o.Name })
+	case v1beta1.RolloutPolicyKind:
+		return keep(data, f.policies, func(o *v1beta1.RolloutPolicy) string { return o.Name })
 	default:
 		f.others++
 	}
 	return nil
+}
+
+// judged is a policy as the manager would take it.
+func judged(p *v1beta1.RolloutPolicy, set config.Settings) plan.Policy {
+	verdict := validate.RolloutPolicy(&v1beta1.RolloutPolicy{Spec: p.Spec}, nil,
+		validate.Options{PoliciesServed: true, MaxPlanBytes: set.Rollout.MaxPinnedPlanBytes})
+	return plan.NewPolicy(p, verdict.Denial())
 }
 
 // keep files an object under its name.

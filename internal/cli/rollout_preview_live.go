@@ -15,7 +15,6 @@ import (
 	"ome.io/ome/internal/guarded"
 	"ome.io/ome/internal/preview"
 	"ome.io/ome/internal/settings"
-	"ome.io/ome/internal/validate"
 	"ome.io/ome/internal/view"
 )
 
@@ -62,7 +61,7 @@ func (a *App) previewLive(ctx context.Context, c *previewCase, f *previewFlags, 
 	c.subject.Basis = view.BasisLive
 	c.subject.Sources = append(c.subject.Sources, view.Source{Kind: v1beta1.InferenceServiceKind, Namespace: live.Namespace, Name: live.Name,
 		UID: string(live.UID), Generation: live.Generation, Evidence: view.EvidenceObserved, CollectedAt: c.in.Now.UTC().Format("2006-01-02T15:04:05Z")})
-	if c.in.Policies, err = r.previewPolicies(ctx, c); err != nil {
+	if c.in.Policies, err = r.previewPolicies(ctx, c, files); err != nil {
 		return err
 	}
 	return r.previewSources(ctx, c, files)
@@ -70,7 +69,7 @@ func (a *App) previewLive(ctx context.Context, c *previewCase, f *previewFlags, 
 
 // previewPolicies reads the RolloutPolicies that the new spec refers to; nil where the
 // cluster has no such kind.
-func (r *reads) previewPolicies(ctx context.Context, c *previewCase) (map[string]plan.Policy, error) {
+func (r *reads) previewPolicies(ctx context.Context, c *previewCase, files *previewFiles) (map[string]plan.Policy, error) {
 	names := plan.PolicyNames(c.in.New.Service.Spec.Rollout)
 	if len(names) == 0 {
 		return nil, nil
@@ -84,14 +83,16 @@ func (r *reads) previewPolicies(ctx context.Context, c *previewCase) (map[string
 	}
 	out := map[string]plan.Policy{}
 	for _, name := range names {
+		if p := files.policies[name]; p != nil {
+			out[name] = judged(p, c.in.Settings)
+			continue
+		}
 		p, err := previewGet(ctx, r, v1beta1.RolloutPolicyKind, v1beta1.RolloutPolicyResource, r.conn.Namespace, name, &v1beta1.RolloutPolicy{})
 		if err != nil {
 			return nil, err
 		}
 		if p != nil {
-			verdict := validate.RolloutPolicy(&v1beta1.RolloutPolicy{Spec: p.Spec}, nil,
-				validate.Options{PoliciesServed: true, MaxPlanBytes: c.in.Settings.Rollout.MaxPinnedPlanBytes})
-			out[name] = plan.NewPolicy(p, verdict.Denial())
+			out[name] = judged(p, c.in.Settings)
 		}
 	}
 	return out, nil

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,6 +19,7 @@ import (
 	"ome.io/ome/api/v1beta1"
 	"ome.io/ome/internal/core"
 	"ome.io/ome/internal/core/config"
+	"ome.io/ome/internal/preview"
 	"ome.io/ome/internal/render"
 	"ome.io/ome/internal/sim"
 	"ome.io/ome/internal/testenv"
@@ -65,6 +67,11 @@ func TestRolloutPreviewOffline(t *testing.T) {
 	refused := written(t, "mistral-pd-v2.yaml", "components: [engine, decoder]", "components: [engine, engine]")
 	misspelt := written(t, "mistral-pd-v2.yaml", "rollout:", "rolout:")
 	broken := written(t, "mistral-pd-v2.yaml", "minReplicas: 1", "minReplicas: many")
+	byPolicy := written(t, "mistral-pd-v2.yaml", append([]string{"components: [engine, decoder]", "components: [engine, decoder]\n        policyRef: {name: quick, progression: rollingUpdate}"}, fourAndTwo...)...)
+	policy := filepath.Join(t.TempDir(), "policy.yaml")
+	if err := os.WriteFile(policy, []byte("apiVersion: ome.io/v1beta1\nkind: RolloutPolicy\nmetadata: {name: quick}\nspec: {rollingUpdate: {maxSurge: 100%, maxUnavailable: 0}}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		name, words   string
 		terminal      bool
@@ -83,6 +90,8 @@ func TestRolloutPreviewOffline(t *testing.T) {
 		{"refused", "-f " + refused + " --from " + old + with, false, 1, "admission would refuse the change", "DuplicateComponent"},
 		{"misspelt field", "-f " + misspelt + with, false, 1, "admission would refuse the change", "correct the spelling"},
 		{"wrong type", "-f " + broken + with, false, 1, "file can't be previewed", "want a whole number"},
+		{"policy", "-f " + byPolicy + " -f " + policy + " --from " + old + with, false, 0, "", ""},
+		{"policy missing", "-f " + byPolicy + " --from " + old + with, false, 2, "the change would stall", "PolicyNotFound"},
 		{"no runtime", "-f " + next, false, 1, "the pods of engine can't be rendered", "add -f RUNTIME.yaml"},
 		{"no service", with, false, 1, "file has no InferenceService that can be read", ""},
 		{"two services", "-f " + next + " -f " + old + with, false, 1, "file can't be previewed", "a second InferenceService"},
@@ -100,7 +109,7 @@ func TestRolloutPreviewOffline(t *testing.T) {
 			if c.code == 1 && r.stdout != "" || len(r.requests) > 0 {
 				t.Errorf("stdout %q, requests %q", r.stdout, r.requests)
 			}
-			for _, path := range []string{old, next, recreate, refused, misspelt, broken} {
+			for _, path := range []string{old, next, recreate, refused, misspelt, broken, byPolicy} {
 				r.stderr = strings.ReplaceAll(r.stderr, path, "<file>")
 			}
 			r.stderr = strings.ReplaceAll(r.stderr, testenv.Root(), "<root>")
@@ -281,4 +290,56 @@ func (s *scene) preview(t *testing.T, name, user, words string, code int, messag
 		r.stderr = strings.ReplaceAll(r.stderr, path, "<file>")
 	}
 	s.golden(t, "preview", name, r)
+}
+
+// TestDefaultsOfAPreviewAreTheSchemas: what a preview fills in is what the API server fills in
+// when it stores a service.
+func TestDefaultsOfAPreviewAreTheSchemas(t *testing.T) {
+	cluster := typed(t)
+	text := `
+apiVersion: ome.io/v1beta1
+kind: InferenceService
+metadata: {name: chat}
+spec:
+  deploymentMode: OMENative
+  model: {name: m1}
+  runtime: {name: rt1}
+  engine:
+    runner:
+      name: ome-container
+      ports: [{containerPort: 8080}, {containerPort: 9090, protocol: UDP}]
+      readinessProbe: {grpc: {port: 8080}}
+    initContainers: [{name: first, ports: [{containerPort: 1}], startupProbe: {grpc: {port: 1, service: up}}}]
+  decoder:
+    containers: [{name: side, ports: [{containerPort: 2}], livenessProbe: {grpc: {port: 2}}}]
+  router:
+    runner: {name: r, ports: [{containerPort: 3}]}
+`
+	filled := new(v1beta1.InferenceService)
+	if err := yaml.UnmarshalStrict([]byte(text), filled); err != nil {
+		t.Fatal(err)
+	}
+	filled.Namespace = newNamespace(t)
+	stored := filled.DeepCopy()
+	if err := cluster.Create(t.Context(), stored); err != nil {
+		t.Fatal(err)
+	}
+	preview.Default(filled)
+	for _, c := range v1beta1.Components() {
+		wantPod, wantRunner := templateOf(stored, c)
+		gotPod, gotRunner := templateOf(filled, c)
+		if diff := cmp.Diff(wantPod, gotPod) + cmp.Diff(wantRunner, gotRunner); diff != "" {
+			t.Errorf("%s (-stored +filled):\n%s", c, diff)
+		}
+	}
+}
+
+func templateOf(s *v1beta1.InferenceService, c v1beta1.ComponentType) (corev1.PodSpec, *v1beta1.RunnerSpec) {
+	switch c {
+	case v1beta1.EngineComponent:
+		return s.Spec.Engine.PodSpec, s.Spec.Engine.Runner
+	case v1beta1.DecoderComponent:
+		return s.Spec.Decoder.PodSpec, s.Spec.Decoder.Runner
+	}
+	return s.Spec.Router.PodSpec, s.Spec.Router.Runner
 }

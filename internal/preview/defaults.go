@@ -50,9 +50,4 @@ func defaultContainer(c *corev1.Container) {
 			c.Ports[i].Protocol = corev1.ProtocolTCP
 		}
 	}
-	for _, p := range []*corev1.Probe{c.StartupProbe, c.ReadinessProbe, c.LivenessProbe} {
-		if p != nil && p.GRPC != nil && p.GRPC.Service == nil {
-			p.GRPC.Service = new("")
-		}
-	}
 }
