@@ -17,6 +17,10 @@ help: ## List the targets
 demo: build ## Show the main job on a lab of its own, then clean up (about 10 minutes the first time)
 	@hack/demo.sh
 
+.PHONY: demo-canary
+demo-canary: build ## Show a bad canary that rolls itself back; builds Prometheus the first time
+	@hack/demo-canary.sh
+
 .PHONY: build
 build: ## Build ome-manager, kubectl-ome and ome-lab into bin/
 	@mkdir -p $(BIN)
@@ -24,8 +28,8 @@ build: ## Build ome-manager, kubectl-ome and ome-lab into bin/
 	cd lab && go build -trimpath -ldflags '-s -w' -o $(BIN)/ ./cmd/ome-lab
 
 .PHONY: lab-binaries
-lab-binaries: build ## Build etcd and the Kubernetes control plane into the cache
-	@$(BIN)/ome-lab build
+lab-binaries: build ## Build etcd, the Kubernetes control plane and Prometheus into the cache
+	@$(BIN)/ome-lab build --prometheus
 
 ##@ Change
 

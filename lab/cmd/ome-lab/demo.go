@@ -12,6 +12,7 @@ import (
 
 func newDemo(g *globals) *cobra.Command {
 	var cfg demo.Config
+	var canary bool
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Show a prefill/decode service roll as one, under load, with a pause; then clean up",
@@ -19,7 +20,10 @@ func newDemo(g *globals) *cobra.Command {
 
 A prefill/decode service comes up; its engine and decoder roll to a new image together while requests
 flow; the roll is paused, seen to hold, and resumed. Exits 1 when any of it did not happen, and names
-what. The lab is in a new temporary directory unless --dir names one.`,
+what. The lab is in a new temporary directory unless --dir names one.
+
+With --canary it is another story: an image that fails a fifth of its requests goes to one engine and
+one decoder, a Prometheus sees the errors, and the canary rolls itself back; the fixed image goes out.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			exe, err := os.Executable()
@@ -38,11 +42,16 @@ what. The lab is in a new temporary directory unless --dir names one.`,
 			info, err := os.Stdout.Stat()
 			cfg.TTY = err == nil && info.Mode()&os.ModeCharDevice != 0
 			cfg.Out = cmd.OutOrStdout()
-			_, err = demo.Run(cmd.Context(), cfg)
+			show := demo.Run
+			if canary {
+				show = demo.RunCanary
+			}
+			_, err = show(cmd.Context(), cfg)
 			return err
 		},
 	}
 	f := cmd.Flags()
+	f.BoolVar(&canary, "canary", false, "the second act: a bad canary rolls itself back")
 	f.BoolVar(&cfg.SkipDrain, "skip-drain", false, "negative control: turn the drain off and insist on lost requests")
 	f.Float64Var(&cfg.Rate, "rate", 75, "requests a second, 50 or more")
 	f.BoolVar(&cfg.Keep, "keep", false, "leave the lab up at the end")

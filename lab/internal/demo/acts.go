@@ -16,7 +16,12 @@ const (
 )
 
 func (r *run) deploy(ctx context.Context) error {
-	for _, f := range []string{"namespace", "model", "runtime", "mistral-pd"} {
+	return r.bring(ctx, "namespace", "model", "runtime", "mistral-pd")
+}
+
+// bring applies samples and returns when the service in them answers.
+func (r *run) bring(ctx context.Context, samples ...string) error {
+	for _, f := range samples {
 		if _, err := r.show(ctx, "kubectl apply --server-side -f config/samples/"+f+".yaml"); err != nil {
 			return err
 		}

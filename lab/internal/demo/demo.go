@@ -39,6 +39,8 @@ type Config struct {
 	Keep bool
 	// SkipDrain is the negative control: the manager kills old pods in rotation, and requests must get lost.
 	SkipDrain bool
+	// Prometheus is the path of the program, for a lab that has one.
+	Prometheus string
 	// Rate of requests a second.
 	Rate float64
 	// StartUp is how long a new server takes to start: longer than a person, or kubectl on a busy machine, takes to
@@ -85,24 +87,13 @@ func Run(ctx context.Context, cfg Config) (report *Report, err error) {
 	if cfg.StartUp == 0 {
 		cfg.StartUp = 10 * time.Second
 	}
-	if cfg.Dir == "" {
-		if cfg.Dir, err = os.MkdirTemp("", "ome-demo-"); err != nil {
-			return nil, fmt.Errorf("make a directory for the lab: %w", err)
-		}
-		defer func() {
-			if !cfg.Keep {
-				err = errors.Join(err, os.RemoveAll(cfg.Dir))
-			}
-		}()
+	r, remove, err := begin(cfg)
+	if err != nil {
+		return nil, err
 	}
-	r := &run{
-		cfg: cfg, layout: cluster.Layout{Dir: cfg.Dir}, say: newNarrator(cfg.Out, cfg.TTY),
-		report: &Report{Control: cfg.SkipDrain, Began: time.Now()},
-	}
-	acts := []struct {
-		title string
-		do    func(context.Context) error
-	}{
+	defer func() { err = errors.Join(err, remove()) }()
+	r.intro()
+	err = r.acts(ctx, []act{
 		{"A Kubernetes of its own", r.up},
 		{"The service comes up", r.deploy},
 		{"Requests start", r.startLoad},
@@ -110,24 +101,47 @@ func Run(ctx context.Context, cfg Config) (report *Report, err error) {
 		{"Pause", r.pause},
 		{"Resume", r.resume},
 		{"Requests go on", r.finishLoad},
-	}
-	r.intro()
-	for i, act := range acts {
-		began := time.Now()
-		r.say.act(i+1, act.title)
-		r.headed = false
-		if err = act.do(ctx); err != nil {
-			break
-		}
-		r.say.took(time.Since(began))
-	}
+	})
 	if err == nil {
 		r.report.judge()
 		r.summary()
 		err = r.report.Err()
-	} else if r.load != nil {
-		r.load.stop()
 	}
+	return r.report, r.finish(ctx, err)
+}
+
+func newRun(cfg Config) *run {
+	return &run{
+		cfg: cfg, layout: cluster.Layout{Dir: cfg.Dir}, say: newNarrator(cfg.Out, cfg.TTY),
+		report: &Report{Control: cfg.SkipDrain, Began: time.Now()},
+	}
+}
+
+// act is a part of the story.
+type act struct {
+	title string
+	do    func(context.Context) error
+}
+
+// acts shows them one after another, up to the first that fails.
+func (r *run) acts(ctx context.Context, acts []act) error {
+	for i, act := range acts {
+		began := time.Now()
+		r.say.act(i+1, act.title)
+		r.headed = false
+		if err := act.do(ctx); err != nil {
+			if r.load != nil {
+				r.load.stop()
+			}
+			return err
+		}
+		r.say.took(time.Since(began))
+	}
+	return nil
+}
+
+// finish takes the lab down and returns what went wrong, here and before.
+func (r *run) finish(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() == nil {
 		r.managerErrors()
 	}
@@ -136,7 +150,7 @@ func Run(ctx context.Context, cfg Config) (report *Report, err error) {
 		r.say.printf("%v\n", failed)
 		err = errors.Join(err, failed)
 	}
-	return r.report, err
+	return err
 }
 
 func (r *run) intro() {
@@ -148,7 +162,7 @@ func (r *run) intro() {
 }
 
 func (r *run) up(ctx context.Context) error {
-	o := cluster.Options{Dir: r.cfg.Dir, Nodes: 3, NodeGrace: 20 * time.Second}
+	o := cluster.Options{Dir: r.cfg.Dir, Nodes: 3, NodeGrace: 20 * time.Second, Prometheus: r.cfg.Prometheus}
 	if r.cfg.SkipDrain {
 		o.ManagerFlags = []string{"--lab-skip-drain"}
 	}

@@ -107,6 +107,7 @@ type observer struct {
 
 	mu      sync.Mutex
 	now     status
+	stable  map[string]string // revisions whose pods are old ones, also later
 	pods    map[types.UID]*pod
 	order   []types.UID
 	changed chan struct{} // closed and replaced at each change
@@ -194,6 +195,7 @@ func (o *observer) pod(obj any, deleted bool) {
 	t := o.pods[p.UID]
 	if t == nil {
 		t = &pod{name: p.Name, component: p.Labels["component"], revision: p.Labels["ome.io/revision-hash"], seen: at}
+		t.old = t.revision != "" && o.stable[t.component] == t.revision
 		o.pods[p.UID] = t
 		o.order = append(o.order, p.UID)
 	}
@@ -244,6 +246,13 @@ func (o *observer) markOld() {
 	for _, p := range o.pods {
 		p.old = true
 	}
+}
+
+// keepOld calls later pods of these revisions old ones too: those that a rollback makes.
+func (o *observer) keepOld(revisions map[string]string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.stable = revisions
 }
 
 // of are the pods of one component, old or new.

@@ -85,6 +85,9 @@ func (r *run) rows(v view) (rows []string) {
 			rows = append(rows, fmt.Sprintf("  %-10s %s: %s. %s", "waiting", c, h.Gate, h.Reason))
 		}
 	}
+	if v.status.groupPhase() == "" { // a canary has its phase in the rows of its components
+		return rows
+	}
 	group := "engine + decoder: " + v.status.groupPhase()
 	if p := v.status.Status.Rollout.ObservedPause; p != "" {
 		group += ", until somebody resumes"

@@ -18,15 +18,19 @@ func (r *run) summary() {
 	r.say.printf("  latency    half under %.0f ms, 99 %% under %.0f ms\n", l.LatencyMS.P50, l.LatencyMS.P99)
 	r.say.printf("  pause      %.0f s, %.0f s of it with both revisions up\n", rep.Resumed.Sub(rep.Paused).Seconds(), rep.HeldUp.Seconds())
 	r.say.printf("\n")
-	for _, c := range rep.Checks {
+	r.checks()
+	if rep.Control {
+		r.say.printf("\nNegative control: %s of %s requests were lost without the drain.\n", thousands(l.Failed), thousands(l.Sent))
+	}
+}
+
+func (r *run) checks() {
+	for _, c := range r.report.Checks {
 		mark := "ok    "
 		if !c.OK {
 			mark = "FAILED"
 		}
 		r.say.printf("  %s %s\n", mark, c.Name)
-	}
-	if rep.Control {
-		r.say.printf("\nNegative control: %s of %s requests were lost without the drain.\n", thousands(l.Failed), thousands(l.Sent))
 	}
 }
 
