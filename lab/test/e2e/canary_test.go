@@ -48,7 +48,7 @@ func throughThreeGates(ctx context.Context, t *testing.T, l *lab) {
 	four := map[string]int32{"engine": 4, "decoder": 4, "router": 1}
 	p := &pd{lab: l, ns: "gates", counts: four, more: map[string]any{"lifecycle": strategy("SurgeThenDrain", "maxSurge", 4)}}
 	p.rollout = `{"groups":[{"components":["engine","decoder"],"canary":{"steps":[
-		{"capacity":"25%","traffic":25,"pause":{"duration":"16s"}},
+		{"capacity":"25%","traffic":25,"pause":{"duration":"20s"}},
 		{"capacity":"50%","traffic":50,"pause":{}},
 		{"capacity":"100%","traffic":100,"analysis":` + noErrors("Hold") + `}]}}]}`
 	p.up(ctx, t, "v1", "v1")
@@ -64,8 +64,8 @@ func throughThreeGates(ctx context.Context, t *testing.T, l *lab) {
 	watch.exactly(t, p.look(ctx, t).pods, 0)
 
 	second := l.canaryIs(ctx, t, p.ns, pdName, "the manual gate", at(1))
-	if waited := second.Canary.StepEnteredTime.Sub(first.Canary.StepEnteredTime.Time).Seconds(); waited < 15 {
-		t.Errorf("the timed gate of 16 s opened after %.0f s", waited)
+	if waited := second.Canary.StepEnteredTime.Sub(first.Canary.StepEnteredTime.Time).Seconds(); waited < 19 {
+		t.Errorf("the timed gate of 20 s opened after %.0f s", waited)
 	}
 	near(t, "50%", l.share(ctx, t, p.ns, pdName, fresh), 50)
 	watch.exactly(t, p.look(ctx, t).pods, 1)
@@ -88,7 +88,7 @@ func throughThreeGates(ctx context.Context, t *testing.T, l *lab) {
 	if got := traffic.endsClean(t); got.Mismatched > 0 {
 		t.Errorf("%d requests were mismatched", got.Mismatched)
 	}
-	for _, why := range []string{"16s have passed", "it was promoted", "completed at " + fresh} {
+	for _, why := range []string{"20s have passed", "it was promoted", "completed at " + fresh} {
 		events := append(l.events(ctx, t, p.ns, "CanaryStepAdvanced"), l.events(ctx, t, p.ns, "CanaryCompleted")...)
 		if !slices.ContainsFunc(events, func(m string) bool { return strings.Contains(m, why) }) {
 			t.Errorf("no event says %q: %v", why, events)
