@@ -8,7 +8,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 soak=${SOAK:-10m}
 echo "properties of the simulated cluster"
-go test ./internal/sim -v -count=1 -timeout 24h -run 'TestEvery' -sim.soak -sim.steps="${STEPS:-3000000}" -rapid.checks="${CHECKS:-1000}"
+go test -tags soak ./internal/sim -v -count=1 -timeout 24h -run 'TestEvery' -sim.soak -sim.steps="${STEPS:-3000000}" -rapid.checks="${CHECKS:-1000}"
 go test ./internal/sim -count=1 -timeout 24h -run 'TestAPause|TestARevert' -rapid.checks="${CHECKS:-1000}"
 echo "fuzzing for $soak each; the first build instruments Kubernetes' libraries and takes a while"
 for f in FuzzDecode FuzzRoundTrip; do

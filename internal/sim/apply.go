@@ -25,12 +25,15 @@ func (c *Cluster) Pass() core.Decision {
 	w := c.World()
 	d := core.Decide(w)
 	c.wake = d.Wake
-	before := c.beforePass(&w)
+	before, canaries := c.beforePass(&w), c.canaryRecords()
 	c.apply(w, d)
 	c.sample(d)
 	if !c.Unchecked {
 		c.book.watch(c, &w)
 		c.checkGroups(&w, before)
+		if c.CheckCanaries {
+			c.checkCanaries(&w, canaries)
+		}
 	}
 	c.retryLater()
 	return d

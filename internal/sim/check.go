@@ -131,7 +131,8 @@ func (c *Cluster) checkPause(w core.World, seen *core.Component, a core.PodActio
 
 // checkSurge: a creation never uses more surge slots than there are. A slot is a pod
 // of an Instance beyond its first; a Terminating one counts until its grace is over.
-// An operation keeps the slot that it was admitted with.
+// An operation keeps the slot that it was admitted with, also beside one that was
+// admitted when there were more.
 func (c *Cluster) checkSurge(cd *core.ComponentDecision, a core.PodAction) {
 	if c.actual.pods[a.Pod.Name] != nil {
 		return // AlreadyExists
@@ -143,9 +144,15 @@ func (c *Cluster) checkSurge(cd *core.ComponentDecision, a core.PodAction) {
 	}
 	slots := slotsOf(held)
 	now := c.surge(cd.Type, c.Desired(cd.Type))
-	if limit := max(now, c.book.admitted[a.Operation]); slots > limit {
-		c.violate("%s: creating %s uses %d surge slots; %d were there when %s was admitted, %d are now",
-			cd.Type, short(a.Pod), slots, c.book.admitted[a.Operation], a.Operation, now)
+	then := c.book.admitted[a.Operation]
+	for _, row := range c.Rows(cd.Type) {
+		if row.Operation != nil {
+			then = max(then, c.book.admitted[row.Operation.ID])
+		}
+	}
+	if slots > max(now, then) {
+		c.violate("%s: creating %s uses %d surge slots; %d were there when %s and those beside it were admitted, %d are now",
+			cd.Type, short(a.Pod), slots, then, a.Operation, now)
 	}
 }
 

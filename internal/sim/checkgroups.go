@@ -13,6 +13,7 @@ import (
 	"ome.io/ome/internal/core"
 	"ome.io/ome/internal/core/plan"
 	"ome.io/ome/internal/core/revision"
+	"ome.io/ome/internal/core/rollout"
 	"ome.io/ome/internal/core/rows"
 )
 
@@ -132,7 +133,7 @@ func (c *Cluster) checkInRun(w *core.World, run *v1beta1.RolloutRun, m move) {
 			return
 		}
 	}
-	if c.groupOf(m.kind) != nil {
+	if c.groupOf(m.kind) != nil && !c.keptBack(m.kind) {
 		c.violate("%s: Instance %d begins to move to %s without a run", m.kind, m.index, m.revision)
 	}
 }
@@ -147,6 +148,17 @@ func (c *Cluster) rejected(kind v1beta1.ComponentType, hash string) bool {
 			if m.Component == kind && m.Rejected == hash {
 				return true
 			}
+		}
+	}
+	return false
+}
+
+// keptBack is true for a component that a rejected canary keeps on its stable revision, or
+// takes back to it, with a run or without.
+func (c *Cluster) keptBack(kind v1beta1.ComponentType) bool {
+	for _, r := range c.canaryRecords() {
+		if rollout.Rejected(r.Status) && slices.ContainsFunc(r.Status.Members, func(m v1beta1.CanaryMember) bool { return m.Component == kind }) {
+			return true
 		}
 	}
 	return false

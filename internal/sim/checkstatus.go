@@ -19,6 +19,8 @@ import (
 // book remembers what the objects do not say, so that promises that span many passes
 // can be checked.
 type book struct {
+	// promotes are those that were asked for and that no step has used.
+	promotes map[v1beta1.ComponentType]int
 	// admitted is the surge budget at the moment an operation was stored, by its ID.
 	admitted map[string]int32
 	// clock is how long an operation's clock ran, by its ID, not counting the time for

@@ -103,6 +103,8 @@ type Cluster struct {
 	Coverage *Coverage
 	// Calm promises a world without faults and lag, in which nobody edits counts.
 	Calm bool
+	// CheckCanaries checks the steps of canaries after each pass.
+	CheckCanaries bool
 	// Ways, when set, is told which rule let a move of a group through.
 	Ways func(way string)
 	// Measure, when set, says what a query gives; without it, and where it doesn't know, every

@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"maps"
+	"math"
 
 	"ome.io/ome/api/v1beta1"
 	"ome.io/ome/internal/core"
@@ -46,14 +47,7 @@ func (c *Cluster) Edit(pieces map[v1beta1.ComponentType]Piece, rollout *v1beta1.
 
 // Repin asks to take the groups as they are now into the open run.
 func (c *Cluster) Repin(value string) {
-	c.editService(func(s *v1beta1.InferenceService) {
-		s.Annotations = maps.Clone(s.Annotations)
-		if s.Annotations == nil {
-			s.Annotations = map[string]string{}
-		}
-		s.Annotations[v1beta1.RolloutRepinAnnotation] = value
-	})
-	c.logf("user: repin %s", value)
+	c.Annotate(v1beta1.RolloutRepinAnnotation, value)
 }
 
 // removeServiceMail takes consumed mailboxes off the service, unless a newer value is there.
@@ -96,6 +90,9 @@ func (c *Cluster) groupOf(kind v1beta1.ComponentType) *v1beta1.RolloutGroup {
 
 // groupBudget is how many of a member's Instances its group lets move at one time.
 func groupBudget(g *v1beta1.RolloutGroup, desired int32) (surge, unavailable int32) {
+	if g.Canary != nil {
+		return math.MaxInt32, math.MaxInt32 // its members have their own budgets and no other
+	}
 	quarter := (max(desired, 0) + 3) / 4
 	surge, unavailable = quarter, quarter
 	if r := g.RollingUpdate; r != nil {

@@ -57,7 +57,8 @@ func (d *decider) openDeletes() {
 }
 
 // keepBack finds the Instances that the partition keeps: those of the lowest indexes
-// that do not run the target and are not on their way to it.
+// that do not run the target and are not on their way to it. One that still comes up at
+// another revision counts: it may be Ready, and free to move, later in this very pass.
 func (d *decider) keepBack() {
 	if d.in.Partition <= 0 {
 		return
@@ -69,10 +70,19 @@ func (d *decider) keepBack() {
 			return
 		}
 		moving := row.Operation != nil && row.Operation.TargetRevision == d.in.Target.Name
-		if row.Phase != v1beta1.InstanceDeleting && row.RunningRevision != "" && row.RunningRevision != d.in.Target.Name && !moving {
+		at := row.RunningRevision
+		if at == "" && row.Operation != nil && d.runs(row.Operation.TargetRevision) {
+			at = row.Operation.TargetRevision // it comes up at a revision that others leave
+		}
+		if row.Phase != v1beta1.InstanceDeleting && at != "" && at != d.in.Target.Name && !moving {
 			d.kept[row.Index] = true
 		}
 	}
+}
+
+// runs is true for a revision that some Instance runs.
+func (d *decider) runs(revision string) bool {
+	return slices.ContainsFunc(d.rows, func(r v1beta1.InstanceStatus) bool { return r.RunningRevision == revision })
 }
 
 // wants is what an operation under way should lead to: the target, or what the Instance
@@ -294,6 +304,7 @@ func isOpen(row *v1beta1.InstanceStatus) bool {
 // openUpdates starts updates within the budget: Instances that don't serve first,
 // since they cost nobody anything, then the highest index.
 func (d *decider) openUpdates() {
+	d.keepBack() // some may have become Ready in this pass
 	var candidates []*v1beta1.InstanceStatus
 	for i := range d.rows {
 		row := &d.rows[i]

@@ -154,3 +154,16 @@ func TestPartitionHoldsAfterAnotherRevision(t *testing.T) {
 	w.settle()
 	w.rows("0 Ready a", "1 Ready a", "2 Ready a", "3 Ready c slot1")
 }
+
+// Instances that come up at the revision that others are about to leave count for the
+// partition before they are Ready.
+func TestPartitionCountsWhatComesUp(t *testing.T) {
+	w := started(t, 1)
+	w.in.Desired, w.in.MaxSurge = 4, 4
+	w.pass()
+	w.kubelet()
+	w.in.Partition = 3
+	w.target("b")
+	w.settle()
+	w.rows("0 Ready a", "1 Ready a", "2 Ready a", "3 Ready b")
+}

@@ -82,12 +82,24 @@ func (c *stepper) settlePromote() {
 		c.res.consume(v1beta1.RolloutPromoteAnnotation, *c.in.Promote)
 	case c.phase == v1beta1.RolloutCanarying, c.phase == v1beta1.RolloutPromoting && c.usable():
 	case c.phase == v1beta1.RolloutPaused && c.usable():
+	case c.shared(*c.in.Promote):
 	default:
 		if c.quiet(v1beta1.RolloutPromoteAnnotation) {
 			c.event(true, v1beta1.EventCanaryPromoteIgnored, "a promote of %s was dropped: the canary of %s is %s and no gate waits for one", *c.in.Promote, c.primary, c.phase)
 		}
 		c.answer(v1beta1.RolloutPromoteAnnotation, *c.in.Promote, outcomeIgnored)
 	}
+}
+
+// shared is true while another canary under way has the same hash: the promote may be
+// meant for that one.
+func (c *stepper) shared(hash string) bool {
+	for primary, r := range c.in.Canaries {
+		if primary != c.primary && InFlight(r.Status) && r.Status.CanaryRevisionHash == hash {
+			return true
+		}
+	}
+	return false
 }
 
 // usable is true while the step's gate takes a promote.

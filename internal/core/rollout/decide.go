@@ -62,11 +62,12 @@ func says(st, previous *v1beta1.RolloutStatus) bool {
 		(len(st.Groups) == 0 && len(previous.Groups) == 0 || len(st.Groups) == len(previous.Groups) && &st.Groups[0] == &previous.Groups[0])
 }
 
-// superseded is true when a member's target is no longer the run's.
+// superseded is true when a member's target is no longer the run's. What a rejected
+// canary keeps back goes back in the run that tried it, whatever the spec says meanwhile.
 func superseded(run *v1beta1.RolloutRun, members []Member) bool {
 	for _, t := range run.TargetRevisions {
 		for _, m := range members {
-			if m.Component == t.Component && !m.Unreadable && !m.wants(t.Revision) {
+			if m.Component == t.Component && !m.Unreadable && !m.Held && m.Target != t.Revision {
 				return true
 			}
 		}
