@@ -54,6 +54,9 @@ func (c *Cluster) noteMove(seen *core.Component, row, was *v1beta1.InstanceStatu
 	if was != nil && (was.Operation != nil || was.Phase == v1beta1.InstanceFailed) && c.comesBack(seen, row) {
 		return // its pod is up: it goes on with it
 	}
+	if was != nil && was.Operation != nil && was.Operation.Type == v1beta1.OperationUpdate && was.Operation.TargetRevision == op.TargetRevision {
+		return // the same attempt again, such as on another node
+	}
 	c.book.pass.begun = append(c.book.pass.begun, move{seen.Type, row.Index, op.TargetRevision})
 	under := was != nil && was.Operation != nil && was.Operation.Type == v1beta1.OperationUpdate && was.Phase != v1beta1.InstanceFailed
 	for _, p := range seen.Pods {

@@ -8,6 +8,11 @@ import (
 
 // Annotate puts a request on the service, as a command does.
 func (c *Cluster) Annotate(key, value string) {
+	c.annotate(key, value)
+	c.logf("user: %s=%s", key, value)
+}
+
+func (c *Cluster) annotate(key, value string) {
 	c.editService(func(s *v1beta1.InferenceService) {
 		s.Annotations = maps.Clone(s.Annotations)
 		if s.Annotations == nil {
@@ -15,5 +20,4 @@ func (c *Cluster) Annotate(key, value string) {
 		}
 		s.Annotations[key] = value
 	})
-	c.logf("user: %s=%s", key, value)
 }

@@ -47,7 +47,8 @@ func (c *Cluster) Edit(pieces map[v1beta1.ComponentType]Piece, rollout *v1beta1.
 
 // Repin asks to take the groups as they are now into the open run.
 func (c *Cluster) Repin(value string) {
-	c.Annotate(v1beta1.RolloutRepinAnnotation, value)
+	c.annotate(v1beta1.RolloutRepinAnnotation, value)
+	c.logf("user: repin %s", value)
 }
 
 // removeServiceMail takes consumed mailboxes off the service, unless a newer value is there.

@@ -15,9 +15,10 @@ type Quota struct {
 	Left int32
 	Hold *Hold
 	// Paired, when set, narrows the quota to pods of the pairing protocol Token, and Rest is
-	// the bound on all.
+	// the bound on all. Spare of them may leave that a surge added and nobody wants.
 	Paired bool
 	Token  string
+	Spare  int32
 	Rest   *Quota
 }
 
@@ -40,7 +41,11 @@ func (q *Quota) takeDrain(p *pod, gives bool, spent map[*Quota]int32) *Hold {
 		if !at.bounds(p, gives) {
 			continue
 		}
-		if spent[at] >= at.Left {
+		limit := at.Left
+		if gives {
+			limit = at.Spare
+		}
+		if spent[at] >= limit {
 			return at.Hold
 		}
 	}
@@ -59,10 +64,10 @@ func (q *Quota) bounds(p *pod, gives bool) bool {
 	return !gives
 }
 
-// keeps is true while a pairing lets no pod of p's token leave.
+// keeps is true while p is the last of a token that a pairing keeps.
 func (q *Quota) keeps(p *pod) bool {
 	for at := q; at != nil; at = at.Rest {
-		if at.Paired && at.Left == 0 && at.bounds(p, true) {
+		if at.Paired && at.Spare <= 0 && at.bounds(p, true) {
 			return true
 		}
 	}

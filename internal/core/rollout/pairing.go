@@ -65,9 +65,13 @@ func pairingOf(res *Result, c, peer *Member) {
 	if offered(c, to) > 0 && offered(peer, to) > 0 {
 		return
 	}
+	kept := keptToken(c, peer, to)
 	for _, from := range slices.Sorted(maps.Keys(c.Census.ByToken)) {
 		serving := c.Census.ByToken[from]
 		if from == "" || from == to || serving == 0 || pairs(peer, from) == 0 {
+			continue
+		}
+		if kept != "" && from != kept {
 			continue
 		}
 		left, reason := int32(math.MaxInt32), ""
@@ -82,7 +86,7 @@ func pairingOf(res *Result, c, peer *Member) {
 		}
 		hold := &instance.Hold{Gate: v1beta1.GatePairing, Reason: reason}
 		res.change(c.Component, func(p *Permit) {
-			p.Drains = &instance.Quota{Left: max(0, left), Hold: hold, Paired: true, Token: from, Rest: p.Drains}
+			p.Drains = &instance.Quota{Left: max(0, left), Hold: hold, Paired: true, Token: from, Spare: serving - 1, Rest: p.Drains}
 		})
 		for _, due := range []time.Time{c.Census.Due, peer.Census.Due} {
 			if !due.IsZero() && (res.Wake.IsZero() || due.Before(res.Wake)) {
@@ -90,6 +94,18 @@ func pairingOf(res *Result, c, peer *Member) {
 			}
 		}
 	}
+}
+
+// keptToken is the older token that both serve most of: one pair is enough, and to keep
+// two would leave no name for the pods of a third. It is the same seen from either side.
+func keptToken(c, peer *Member, to string) (kept string) {
+	most := int32(0)
+	for _, t := range slices.Sorted(maps.Keys(c.Census.ByToken)) {
+		if n := min(c.Census.ByToken[t], peer.Census.ByToken[t]); t != "" && t != to && n > most {
+			kept, most = t, n
+		}
+	}
+	return kept
 }
 
 // pairs counts serving pods that understand a token: an empty one understands any.

@@ -39,6 +39,7 @@ func TestPairing(t *testing.T) {
 		{"a component that does not surge holds nothing", of(engine, recreate, "kv-v2", tokens{"kv-v1": 1}), of(decoder, surge, "kv-v2", tokens{"kv-v1": 1}), -1, ""},
 		{"the new decoder is in rotation, and no endpoint offers it yet", of(engine, surge, "kv-v2", tokens{"kv-v1": 1, "kv-v2": 1}),
 			Member{Component: decoder, Strategy: surge, Token: "kv-v2", Behind: true, Census: instance.Census{ByToken: tokens{"kv-v1": 1, "kv-v2": 1}, Unoffered: tokens{"kv-v2": 1}}}, 0, cannot("engine", "decoder")},
+		{"of two older tokens that pair, one is kept", of(engine, surge, "kv-v2", tokens{"kv-v0": 1, "kv-v1": 2}), of(decoder, surge, "kv-v2", tokens{"kv-v0": 2, "kv-v1": 2}), 0, cannot("engine", "decoder")},
 		{"an older token that still pairs is held too", of(engine, surge, "kv-v2", tokens{"kv-v0": 1, "kv-v1": 1}), of(decoder, surge, "kv-v2", tokens{"kv-v1": 1}), 0, cannot("engine", "decoder")},
 	}
 	for _, tc := range cases {
