@@ -103,7 +103,8 @@ func TestPropertyOneSpellingOfEachSet(t *testing.T) {
 		field := rapid.SampledFrom(slices.Sorted(maps.Keys(all))).Draw(t, "set")
 		tryEdits(t, columns, rows, field, all[field], reasons)
 	})
-	for _, r := range []Reason{"", RangeSyntax, NotMember, Coverage, Overlap, IndexOverflow} {
+	// The rarer outcomes are reached for certain in the next test.
+	for _, r := range []Reason{RangeSyntax, NotMember, IndexOverflow} {
 		if reasons[r] == 0 {
 			t.Errorf("no edit ends as %q: %v", r, reasons)
 		}
@@ -123,7 +124,12 @@ func TestOneSpellingOfEachSetOfAGang(t *testing.T) {
 	for field, set := range all {
 		tryEdits(t, s.InstanceStatusColumns, rows, field, set, reasons)
 	}
-	if len(all) != 14 || reasons[""] == 0 {
-		t.Errorf("%d sets tried, outcomes %v", len(all), reasons)
+	if len(all) != 14 {
+		t.Errorf("%d sets tried", len(all))
+	}
+	for _, r := range []Reason{"", RangeSyntax, NotMember, Coverage, Overlap} {
+		if reasons[r] == 0 {
+			t.Errorf("no edit ends as %q: %v", r, reasons)
+		}
 	}
 }
