@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -164,8 +165,10 @@ func finishes(old []v1beta1.ComponentFinish, run *v1beta1.RolloutRun, members []
 	if run == nil {
 		return old
 	}
-	if now.Before(&run.OpenedAt) {
-		now = run.OpenedAt // the clock was set back meanwhile: it would be stamped in every pass
+	// Times are whole seconds: a finish in the second in which the run opened may be that of
+	// the run before. The clock may have been set back meanwhile, too.
+	if first := run.OpenedAt.Add(time.Second); now.Time.Before(first) {
+		now = metav1.NewTime(first)
 	}
 	out := old
 	for _, c := range members {
@@ -174,7 +177,7 @@ func finishes(old []v1beta1.ComponentFinish, run *v1beta1.RolloutRun, members []
 			continue
 		}
 		i := slices.IndexFunc(out, func(f v1beta1.ComponentFinish) bool { return f.Component == c })
-		if i >= 0 && !out[i].Time.Before(&run.OpenedAt) {
+		if i >= 0 && run.OpenedAt.Before(&out[i].Time) {
 			continue
 		}
 		out = slices.Clone(out)
