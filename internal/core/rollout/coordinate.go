@@ -82,7 +82,7 @@ func coordinateUnit(in Input, run *v1beta1.RolloutRun, list []v1beta1.RolloutGro
 	status := v1beta1.CoordinationGroupStatus{
 		Name: strconv.Itoa(u.Index()), ObservedGeneration: in.Generation, Components: members,
 		Policy: v1beta1.CoordinationBlueGreen, Order: g.Order,
-		LastTransitionTime: old.LastTransitionTime, LastFinished: finishes(old.LastFinished, run, members, progress, now),
+		LastTransitionTime: old.LastTransitionTime, LastFinished: finishes(earlier(old.LastFinished, in.Previous, run), run, members, progress, now),
 	}
 	budget := plan.DefaultBudget()
 	switch {
@@ -158,6 +158,24 @@ func observed(in Input, members []v1beta1.ComponentType, progress map[v1beta1.Co
 	return r
 }
 
+// earlier moves the finishes of what a run changes before its opening, in the pass in which
+// it opens: times are whole seconds, and one of the run before could pass for its own.
+func earlier(old []v1beta1.ComponentFinish, previous *v1beta1.RolloutStatus, run *v1beta1.RolloutRun) []v1beta1.ComponentFinish {
+	if run == nil || (previous != nil && previous.ActiveRun != nil && previous.ActiveRun.RunID == run.RunID) {
+		return old
+	}
+	out := old
+	for i := range old {
+		if f := &old[i]; changedIn(run, f.Component) && !f.Time.Before(&run.OpenedAt) {
+			if &out[0] == &old[0] {
+				out = slices.Clone(old)
+			}
+			out[i].Time = metav1.NewTime(run.OpenedAt.Add(-time.Second))
+		}
+	}
+	return out
+}
+
 // finishes stamps each member that the run changed when it has come to rest on its
 // target, once a run. Soaks count from there.
 func finishes(old []v1beta1.ComponentFinish, run *v1beta1.RolloutRun, members []v1beta1.ComponentType,
@@ -165,10 +183,8 @@ func finishes(old []v1beta1.ComponentFinish, run *v1beta1.RolloutRun, members []
 	if run == nil {
 		return old
 	}
-	// Times are whole seconds: a finish in the second in which the run opened may be that of
-	// the run before. The clock may have been set back meanwhile, too.
-	if first := run.OpenedAt.Add(time.Second); now.Time.Before(first) {
-		now = metav1.NewTime(first)
+	if now.Before(&run.OpenedAt) {
+		now = run.OpenedAt // the clock was set back meanwhile: it would be stamped in every pass
 	}
 	out := old
 	for _, c := range members {
@@ -177,7 +193,7 @@ func finishes(old []v1beta1.ComponentFinish, run *v1beta1.RolloutRun, members []
 			continue
 		}
 		i := slices.IndexFunc(out, func(f v1beta1.ComponentFinish) bool { return f.Component == c })
-		if i >= 0 && run.OpenedAt.Before(&out[i].Time) {
+		if i >= 0 && !out[i].Time.Before(&run.OpenedAt) {
 			continue
 		}
 		out = slices.Clone(out)

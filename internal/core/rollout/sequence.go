@@ -74,7 +74,7 @@ func unfinished(in Input, run *v1beta1.RolloutRun, members []v1beta1.ComponentTy
 		case changedIn(run, c) && !m.Settled:
 			return c
 		case changedIn(run, c):
-			if end := finishedAt(in.Coordination, c); !run.OpenedAt.Before(&end) {
+			if end := finishedAt(in.Coordination, c); end.Before(&run.OpenedAt) {
 				return c
 			}
 		}
