@@ -46,6 +46,14 @@ func deadNode(ctx context.Context, t *testing.T, l *lab) {
 		t.Fatalf("all pods are on %s: nothing would show that only its Instances suffer", node)
 	}
 	traffic := c.send(ctx, t)
+	// Endpoints trail the pods, and what never was there can't be seen to leave.
+	until(ctx, t, "endpoints for every Instance", patience, func() []string {
+		ready, err := c.readyEndpoints(ctx)
+		if err != nil || len(ready) < len(before.pods) {
+			return []string{fmt.Sprintf("%d endpoints, %v", len(ready), err)}
+		}
+		return nil
+	})
 	died := time.Now()
 	if out, code := l.run(ctx, t, "ome-lab", "node", "stop", node); code != 0 {
 		t.Fatalf("node stop ended with %d: %s", code, out)
