@@ -69,7 +69,7 @@ func throughThreeGates(ctx context.Context, t *testing.T, l *lab) {
 	}
 	near(t, "50%", l.share(ctx, t, p.ns, pdName, fresh), 50)
 	watch.exactly(t, p.look(ctx, t).pods, 1)
-	if out, code := p.ome(ctx, t, "rollout", "promote", "--yes"); code != 0 {
+	if out, code := p.ome(ctx, t, "rollout", "promote", "--yes", "--retry-on-status-change"); code != 0 {
 		t.Fatalf("rollout promote ended with %d:\n%s", code, out)
 	}
 
@@ -163,7 +163,7 @@ func rejectedAndRetried(ctx context.Context, t *testing.T, l *lab) {
 	traffic := c.send(ctx, t)
 	c.taste(ctx, t, "v2")
 	c.is(ctx, t, "the manual gate", at(0))
-	c.ome(ctx, t, "rollout", "rollback", "--yes")
+	c.ome(ctx, t, "rollout", "rollback", "--yes", "--retry-on-status-change")
 	back := c.is(ctx, t, "rolled back", phase("RolledBack"))
 	c.stable(ctx, t, stable)
 
@@ -180,12 +180,12 @@ func rejectedAndRetried(ctx context.Context, t *testing.T, l *lab) {
 		t.Errorf("applied again, the rejected revision is %+v, %v", now, err)
 	}
 
-	c.ome(ctx, t, "rollout", "retry", "--yes")
+	c.ome(ctx, t, "rollout", "retry", "--yes", "--retry-on-status-change")
 	again := c.is(ctx, t, "the manual gate again", at(0))
 	if again.Canary.CanaryRevisionHash != back.Canary.RolledBackRevisionHash {
 		t.Errorf("the retry rolls out %s, not %s", again.Canary.CanaryRevisionHash, back.Canary.RolledBackRevisionHash)
 	}
-	c.ome(ctx, t, "rollout", "promote", "--yes")
+	c.ome(ctx, t, "rollout", "promote", "--yes", "--retry-on-status-change")
 	c.settle(ctx, t, "v2")
 	traffic.endsClean(t)
 }

@@ -348,7 +348,7 @@ func aBudgetOfZero(ctx context.Context, t *testing.T, l *lab) {
 	if now := p.look(ctx, t); len(now.podsOf("engine", was.hashOf("engine"))) != 0 {
 		t.Error("an edit took effect in the run that is open")
 	}
-	if out, code := p.ome(ctx, t, "rollout", "repin", "--yes"); code != 0 || !strings.Contains(out, "groups[0], rollingUpdate of engine,decoder, goes from rp1:") {
+	if out, code := p.ome(ctx, t, "rollout", "repin", "--yes", "--retry-on-status-change"); code != 0 || !strings.Contains(out, "groups[0], rollingUpdate of engine,decoder, goes from rp1:") {
 		t.Fatalf("rollout repin ended with %d:\n%s", code, out)
 	}
 	p.settle(ctx, t)

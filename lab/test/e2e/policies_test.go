@@ -74,7 +74,7 @@ func (p policies) change(ctx context.Context, t *testing.T) {
 	if n := len(s.podsOf("engine", s.hashOf("engine"))); n != 1 {
 		t.Errorf("%d new engines: the edit took effect in the run that is open", n)
 	}
-	if out, code := p.ome(ctx, t, "rollout", "repin", "--yes"); code != 0 || !strings.Contains(out, "goes from rp1:") {
+	if out, code := p.ome(ctx, t, "rollout", "repin", "--yes", "--retry-on-status-change"); code != 0 || !strings.Contains(out, "goes from rp1:") {
 		t.Fatalf("rollout repin ended with %d:\n%s", code, out)
 	}
 	for _, comp := range []string{"engine", "decoder"} {
