@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -82,7 +81,7 @@ func coordinateUnit(in Input, run *v1beta1.RolloutRun, list []v1beta1.RolloutGro
 	status := v1beta1.CoordinationGroupStatus{
 		Name: strconv.Itoa(u.Index()), ObservedGeneration: in.Generation, Components: members,
 		Policy: v1beta1.CoordinationBlueGreen, Order: g.Order,
-		LastTransitionTime: old.LastTransitionTime, LastFinished: finishes(earlier(old.LastFinished, in.Previous, run), run, members, progress, now),
+		LastTransitionTime: old.LastTransitionTime, LastFinished: finishes(old.LastFinished, run, members, progress, now),
 	}
 	budget := plan.DefaultBudget()
 	switch {
@@ -156,24 +155,6 @@ func observed(in Input, members []v1beta1.ComponentType, progress map[v1beta1.Co
 		}
 	}
 	return r
-}
-
-// earlier moves the finishes of what a run changes before its opening, in the pass in which
-// it opens: times are whole seconds, and one of the run before could pass for its own.
-func earlier(old []v1beta1.ComponentFinish, previous *v1beta1.RolloutStatus, run *v1beta1.RolloutRun) []v1beta1.ComponentFinish {
-	if run == nil || (previous != nil && previous.ActiveRun != nil && previous.ActiveRun.RunID == run.RunID) {
-		return old
-	}
-	out := old
-	for i := range old {
-		if f := &old[i]; changedIn(run, f.Component) && !f.Time.Before(&run.OpenedAt) {
-			if &out[0] == &old[0] {
-				out = slices.Clone(old)
-			}
-			out[i].Time = metav1.NewTime(run.OpenedAt.Add(-time.Second))
-		}
-	}
-	return out
 }
 
 // finishes stamps each member that the run changed when it has come to rest on its

@@ -107,7 +107,7 @@ func TestAMemberFinishesOncePerRun(t *testing.T) {
 		g.CurrentComponent != engine || g.PreviousComponent != decoder || len(first.Groups) != 1 {
 		t.Errorf("%+v", g)
 	}
-	again, _ := Coordinate(Input{Now: t0.Add(time.Hour), Spec: spec, Previous: res.Status}, res, plan.Resolve(spec), first, progress)
+	again, _ := Coordinate(Input{Now: t0.Add(time.Hour), Spec: spec}, res, plan.Resolve(spec), first, progress)
 	if got := again.Groups[0].LastFinished[0].Time; !got.Time.Equal(t0.Add(time.Minute)) {
 		t.Errorf("finished again at %v", got)
 	}
@@ -129,32 +129,5 @@ func TestASequenceThatWaitsForAPairSaysSo(t *testing.T) {
 	want := "Sequential waiting on decoder, whose old pods wait for a peer of the new pairingProtocol; put engine and decoder into one blueGreen group, which takes effect with the next target"
 	if got := res.Permits[engine].Hold; got == nil || got.Reason != want {
 		t.Errorf("%+v", got)
-	}
-}
-
-// A run that opens in the second in which the one before finished does not take that finish
-// for its own, and leaves the finish of what it does not change.
-func TestAFinishOfTheRunBefore(t *testing.T) {
-	spec := turns()
-	active := &v1beta1.RolloutRun{RunID: "svc-2", OpenedAt: metav1.NewTime(t0), Plan: plan.Resolve(spec).Plan, TargetRevisions: []v1beta1.RunTarget{
-		{Component: decoder, Revision: "c", StableRevision: "b"}, {Component: engine, Revision: "a", StableRevision: "a"}, {Component: router, Revision: "a", StableRevision: "a"}}}
-	res := Result{Configured: true, Status: &v1beta1.RolloutStatus{ActiveRun: active}}
-	stored := &v1beta1.RolloutCoordinationStatus{Groups: []v1beta1.CoordinationGroupStatus{{Name: "0", LastFinished: []v1beta1.ComponentFinish{
-		{Component: decoder, Time: metav1.NewTime(t0)}, {Component: engine, Time: metav1.NewTime(t0)}}}}}
-	progress := map[v1beta1.ComponentType]Progress{decoder: {Changing: true}, engine: {}, router: {}}
-	before := &v1beta1.RolloutStatus{ActiveRun: &v1beta1.RolloutRun{RunID: "svc-1"}}
-	opens, _ := Coordinate(Input{Now: t0, Spec: spec, Previous: before}, res, plan.Resolve(spec), stored, progress)
-	if got := opens.Groups[0].LastFinished; len(got) != 2 || !got[0].Time.Time.Before(t0) || !got[1].Time.Time.Equal(t0) {
-		t.Errorf("as it opens: %+v", got)
-	}
-	if !stored.Groups[0].LastFinished[0].Time.Time.Equal(t0) {
-		t.Errorf("the stored status was written to")
-	}
-	settled := Progress{}
-	settled.Settled = true
-	progress[decoder] = settled
-	goes, _ := Coordinate(Input{Now: t0.Add(time.Minute), Spec: spec, Previous: res.Status}, res, plan.Resolve(spec), opens, progress)
-	if got := goes.Groups[0].LastFinished; !got[0].Time.Time.Equal(t0.Add(time.Minute)) || !got[1].Time.Time.Equal(t0) {
-		t.Errorf("as it goes on: %+v", got)
 	}
 }
